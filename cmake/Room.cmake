@@ -1,0 +1,61 @@
+# sextant_room(<name> [DEPS lib...] [TEST_DEPS lib...])
+# One folder under src/ is one room: its *.cc become the library room_<name>, its *_test.cc the
+# program <name>_test, its *_bench.cc the program <name>_bench. Files are found by glob, so a new
+# file needs no entry here.
+
+add_library(sextant_flags INTERFACE)
+target_include_directories(sextant_flags INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_BINARY_DIR}/gen)
+target_compile_options(sextant_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -Wno-missing-field-initializers
+  -fno-omit-frame-pointer -fstack-protector-strong -ffunction-sections -fdata-sections)
+target_compile_definitions(sextant_flags INTERFACE _GLIBCXX_ASSERTIONS)
+target_link_libraries(sextant_flags INTERFACE dep_fmt Threads::Threads)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_compile_options(sextant_flags INTERFACE -ftrivial-auto-var-init=zero
+    $<$<CONFIG:Debug>:-gline-tables-only>)
+endif()
+if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT SEXTANT_SANITIZE)
+  target_compile_options(sextant_flags INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+  set(sextant_static_runtime -static-libstdc++ -static-libgcc)
+endif()
+if(SEXTANT_SANITIZE)
+  target_compile_options(sextant_flags INTERFACE -fsanitize=${SEXTANT_SANITIZE} -O1
+    -fno-sanitize-recover=all)
+  target_link_options(sextant_flags INTERFACE -fsanitize=${SEXTANT_SANITIZE})
+endif()
+
+# The precompiled header: the standard library and fmt, nothing of ours.
+file(WRITE ${CMAKE_BINARY_DIR}/pch.cc "")
+add_library(sextant_pch STATIC ${CMAKE_BINARY_DIR}/pch.cc)
+target_link_libraries(sextant_pch PUBLIC sextant_flags)
+target_precompile_headers(sextant_pch PRIVATE ${CMAKE_SOURCE_DIR}/cmake/pch.h)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_compile_options(sextant_flags INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
+endif()
+
+function(sextant_room name)
+  cmake_parse_arguments(ARG "" "" "DEPS;TEST_DEPS;SOURCES" ${ARGN})
+  set(dir ${CMAKE_SOURCE_DIR}/src/${name})
+  file(GLOB sources CONFIGURE_DEPENDS ${dir}/*.cc)
+  set(tests ${sources})
+  set(benches ${sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER benches INCLUDE REGEX "_bench\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "_(test|bench|fuzz|main)\\.cc$")
+  add_library(room_${name} STATIC ${sources} ${ARG_SOURCES})
+  set_target_properties(room_${name} PROPERTIES LINKER_LANGUAGE CXX)
+  target_precompile_headers(room_${name} REUSE_FROM sextant_pch)
+  target_link_libraries(room_${name} PUBLIC sextant_flags ${ARG_DEPS})
+  if(tests)
+    add_executable(${name}_test ${tests})
+    target_precompile_headers(${name}_test REUSE_FROM sextant_pch)
+    target_link_libraries(${name}_test PRIVATE room_${name} ${ARG_TEST_DEPS} GTest::gmock GTest::gtest_main)
+    target_compile_definitions(${name}_test PRIVATE SEXTANT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+    add_test(NAME ${name} COMMAND ${name}_test WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  endif()
+  if(benches)
+    add_executable(${name}_bench EXCLUDE_FROM_ALL ${benches})
+    target_precompile_headers(${name}_bench REUSE_FROM sextant_pch)
+    target_link_libraries(${name}_bench PRIVATE room_${name} benchmark benchmark_main)
+  endif()
+endfunction()
