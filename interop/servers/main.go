@@ -1,0 +1,38 @@
+// Command servers is the real etcd and the real kube-apiserver in one program, unchanged:
+//
+//	servers etcd ARGS...
+//	servers kube-apiserver ARGS...
+//
+// It is built once (see interop/README.md) and is the oracle of the recorded cases. It is a program
+// of its own because linking the API server takes most of a minute; the recorder links in a second.
+package main
+
+import (
+	"fmt"
+	"os"
+	_ "time/tzdata" // CronJob time zones are validated against the embedded database, as upstream.
+
+	"go.etcd.io/etcd/server/v3/etcdmain"
+	"k8s.io/component-base/cli"
+	_ "k8s.io/component-base/logs/json/register"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+)
+
+func main() {
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "usage: servers etcd|kube-apiserver ARGS...")
+		os.Exit(2)
+	}
+	word := os.Args[1]
+	args := append([]string{word}, os.Args[2:]...)
+	switch word {
+	case "etcd":
+		etcdmain.Main(args)
+	case "kube-apiserver":
+		os.Args = args
+		os.Exit(cli.Run(app.NewAPIServerCommand()))
+	default:
+		fmt.Fprintf(os.Stderr, "servers: unknown server %q\n", word)
+		os.Exit(2)
+	}
+}
