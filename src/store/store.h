@@ -8,7 +8,9 @@
 //   store.Commit({.key = {"pods", "default", "web"}, .expect = rev, .object = pod},
 //                [](Result<Committed> r) { ... });
 //
-// Threads: everything here runs on the core loop, except Snapshot reads and where a method says so.
+// Threads: writes and watches belong to the core loop; what is *visible* (visible(), Visible(), Get())
+// and Snapshots may be read from any thread without waiting for the core loop (the store publishes
+// each resource's snapshot through an atomic pointer when its revision becomes durable).
 // Errors: Conflict, AlreadyExists and NotFound are told by CommitError, since texts belong to the
 // server; a disk error stops the store (see OnFatal).
 #pragma once
@@ -134,7 +136,7 @@ class Store {
   // `done` on the core loop once it is durable, never inline.
   virtual void Commit(Write write, std::function<void(Committed)> done) = 0;
 
-  // What is durable, that is what readers and watchers may be told.
+  // What is durable, that is what readers and watchers may be told. Any thread.
   virtual Revision visible() const = 0;
   virtual std::shared_ptr<const Snapshot> Visible(std::string_view resource) const = 0;
   virtual std::shared_ptr<const Entry> Get(const Key& key) const = 0;   // visible state

@@ -1,0 +1,79 @@
+// Rules: what a kind asks beyond its schema: defaults, validation, which fields a client may set.
+//
+// The server runs one pipeline for every kind; what differs between kinds is said here, as data and
+// as small pure functions found by the kind's schema message. A kind without rules gets what the
+// schema alone says and the rules of object metadata.
+//
+//   const Rules& rules = RulesFor(*resource);
+//   Editor edit(object); rules.set_defaults(edit.Root());
+//   FieldErrors errors; rules.validate(object.root(), errors);
+//
+// Source: k8s.io/kubernetes pkg/apis/*/v1/defaults.go, pkg/apis/*/validation, pkg/registry/*/strategy.go
+// at v1.36.3. Threads: pure functions, any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/document.h"
+#include "api/schema.h"
+#include "base/status.h"
+
+namespace sextant::api {
+
+// Collects field errors in the words of apimachinery's util/validation/field. `path` is the whole
+// path: "spec.containers[0].name". Values are printed as Go's %#v-like form of field.Error.
+class FieldErrors {
+ public:
+  void Required(std::string path, std::string detail);
+  void Invalid(std::string path, Value value, std::string detail);
+  void InvalidText(std::string path, std::string_view value, std::string detail);  // a string value
+  void NotSupported(std::string path, std::string_view value, std::vector<std::string> valid);
+  void Forbidden(std::string path, std::string detail);
+  void Duplicate(std::string path, std::string_view value);
+  void TooLong(std::string path, int max_bytes);
+  void TooLongMaxLength(std::string path, int max_characters);
+  void TooMany(std::string path, int actual, int max);
+  void NotFound(std::string path, std::string_view value);
+  void TypeInvalid(std::string path, Value value, std::string detail);
+  void Internal(std::string path, std::string detail);
+  bool empty() const { return causes_.empty(); }
+  const std::vector<Cause>& causes() const { return causes_; }
+  std::vector<Cause> Take() { return std::move(causes_); }
+
+ private:
+  std::vector<Cause> causes_;
+};
+
+struct Rules {
+  // Before validation, on create and on update.
+  void (*set_defaults)(Mut object) = nullptr;
+  // What the registry's strategy does on the way in, after status has been handled by the pipeline
+  // (dropped on create, kept on update): generated fields, cleared fields. `old` is empty on create.
+  void (*prepare)(Mut object, Value old) = nullptr;
+  void (*validate)(Value object, FieldErrors& errors) = nullptr;             // create and update
+  void (*validate_update)(Value object, Value old, FieldErrors& errors) = nullptr;
+  void (*validate_status)(Value object, Value old, FieldErrors& errors) = nullptr;
+  // Warnings for the Warning header (deprecated or doubtful fields).
+  void (*warnings)(Value object, Value old, std::vector<std::string>& out) = nullptr;
+  // metadata.name rules: apimachinery's NameIsDNSSubdomain unless said otherwise.
+  std::vector<std::string> (*validate_name)(std::string_view name, bool prefix) = nullptr;
+  // metadata.generation: set to 1 on create, counted up when anything but metadata and status
+  // changes.
+  bool has_generation = false;
+  bool allow_create_on_update = false;         // PUT of what is not there makes it
+  bool allow_unconditional_update = true;      // PUT without resourceVersion
+  bool returns_deleted = false;                // DELETE answers with the object, not a Status
+  // Seconds of grace when DELETE names none; -1: no graceful deletion (Pods only have it).
+  int64_t (*default_grace_s)(Value object) = nullptr;
+};
+
+const Rules& RulesFor(const Resource& resource);
+
+// Rules of metadata that hold for every kind: name or generateName, namespace against scope, labels,
+// annotations, finalizers, ownerReferences; and on update the immutable ones.
+void ValidateObjectMeta(Value metadata, bool namespaced, const Rules& rules, FieldErrors& errors);
+void ValidateObjectMetaUpdate(Value metadata, Value old, FieldErrors& errors);
+
+}  // namespace sextant::api

@@ -1,0 +1,34 @@
+// Authorization: may this user do this? RBAC with the default roles, and the Node authorizer.
+// Threads: any; a decision reads an immutable picture of the roles.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "server/operation.h"
+
+namespace sextant::server {
+
+struct Decision {
+  bool allowed = false;
+  std::string reason;  // why allowed ("RBAC: allowed by ..."), or "" as RBAC gives for a refusal
+};
+
+class ClusterView;
+
+class Authorizer {
+ public:
+  virtual ~Authorizer() = default;
+  virtual Decision Authorize(const User& user, const RequestInfo& info,
+                             const ClusterView& view) const = 0;
+};
+
+// Group system:masters, then Node, then RBAC (roles and bindings of the view).
+std::unique_ptr<Authorizer> DefaultAuthorizer();
+
+// The 403 of the API server: `pods is forbidden: User "x" cannot list resource "pods" in API group
+// "" in the namespace "default"`.
+Error ForbiddenError(const User& user, const RequestInfo& info, std::string_view reason);
+
+}  // namespace sextant::server

@@ -1,0 +1,99 @@
+// One API request in the pipeline's own terms: what HTTP requests and LocalClient calls both become.
+// Plain data; made on a worker, moved along.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/document.h"
+#include "api/schema.h"
+#include "base/status.h"
+#include "client/client.h"
+
+namespace sextant::server {
+
+// Who asks. `extra` as in authentication/v1 UserInfo.
+struct User {
+  std::string name;
+  std::string uid;
+  std::vector<std::string> groups;
+  std::map<std::string, std::vector<std::string>> extra;
+
+  bool InGroup(std::string_view group) const;
+};
+
+// What a path asks for, as apiserver's RequestInfo: the terms of authorization.
+struct RequestInfo {
+  bool is_resource = false;
+  std::string path;
+  std::string verb;  // get list watch create update patch delete deletecollection; else the method
+  std::string prefix;  // "api" or "apis"
+  std::string group;
+  std::string version;
+  std::string ns;
+  std::string resource;
+  std::string subresource;
+  std::string name;
+  std::vector<std::string> rest;  // path parts after the subresource (proxy)
+};
+
+// The query parameters that the pipeline knows; anything else in the query is ignored, as the real
+// server does.
+struct Options {
+  std::string label_selector;
+  std::string field_selector;
+  std::string resource_version;
+  std::string resource_version_match;
+  std::string continue_token;
+  int64_t limit = 0;
+  bool watch = false;
+  bool bookmarks = false;
+  std::optional<bool> send_initial_events;
+  int64_t timeout_s = 0;
+  std::string field_manager;
+  std::string field_validation;   // "", Ignore, Warn, Strict
+  bool dry_run = false;
+  bool force = false;
+  bool pretty = false;
+};
+
+struct Operation {
+  User user;
+  RequestInfo info;
+  Options options;
+  // Keeps `resource` and `subresource` alive.
+  std::shared_ptr<const api::Registry> registry;
+  const api::Resource* resource = nullptr;
+  const api::Subresource* subresource = nullptr;  // nullptr for the resource itself
+
+  // create, update: the object in its request version, decoded against its schema; delete,
+  // deletecollection: DeleteOptions or empty.
+  api::Object body;
+  // patch: the patch document (list for JSON patch).
+  client::PatchType patch_type = client::PatchType::kMerge;
+  std::vector<std::string> warnings;
+};
+
+// A page of a list, not yet encoded.
+struct ListOutcome {
+  std::vector<api::Object> items;
+  std::string resource_version;
+  std::string continue_token;
+  std::optional<int64_t> remaining;
+};
+
+struct Outcome {
+  int code = 200;
+  api::Object object;                  // one object, or a Status
+  std::unique_ptr<ListOutcome> list;   // for list
+  const api::Message* message = nullptr;  // schema of `object` or of the items
+  std::vector<std::string> warnings;
+};
+
+using Respond = std::move_only_function<void(Result<Outcome>)>;
+
+}  // namespace sextant::server
