@@ -8,13 +8,16 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -46,6 +49,7 @@ class Loop : public Executor {
 };
 
 // A Loop with a thread of its own. The destructor stops it: tasks not yet begun are dropped.
+// `clock` must run with real time. Timers that are due run after the tasks posted before.
 class EventLoop : public Loop {
  public:
   EventLoop(std::string name, const Clock& clock);
@@ -64,11 +68,11 @@ class EventLoop : public Loop {
   const Clock& clock_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::vector<Task> tasks_;                                // guarded by mutex_
-  std::map<std::pair<Duration, TimerId>, Task> timers_;    // guarded by mutex_
-  std::unordered_map<TimerId, Duration> deadlines_;        // guarded by mutex_
-  TimerId next_timer_ = 1;                                 // guarded by mutex_
-  bool stopping_ = false;                                  // guarded by mutex_
+  std::vector<Task> tasks_;                              // guarded by mutex_
+  std::map<std::pair<Duration, TimerId>, Task> timers_;  // guarded by mutex_
+  std::unordered_map<TimerId, Duration> deadlines_;      // guarded by mutex_
+  TimerId next_timer_ = 1;                               // guarded by mutex_
+  std::atomic<bool> stopping_ = false;                   // set under mutex_
   std::atomic<std::thread::id> thread_id_;
   std::thread thread_;
 };
@@ -79,7 +83,7 @@ class ThreadPool : public Executor {
   ThreadPool(std::string name, int threads);
   ~ThreadPool() override;
   void Post(Task task) override;
-  void Stop();
+  void Stop();  // joins; idempotent; not from one of its own threads
 
  private:
   void Run(int index);
@@ -87,14 +91,13 @@ class ThreadPool : public Executor {
   const std::string name_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::vector<Task> tasks_;  // guarded by mutex_; taken from head_
-  size_t head_ = 0;          // guarded by mutex_
-  bool stopping_ = false;    // guarded by mutex_
+  std::deque<Task> tasks_;  // guarded by mutex_
+  bool stopping_ = false;   // guarded by mutex_
   std::vector<std::thread> threads_;
 };
 
 // A Loop for tests and for virtual time: nothing runs until the owner says so, time moves only
-// when Advance or RunUntilIdle moves it. One thread.
+// when Advance moves it. One thread.
 class ManualLoop : public Loop, public Clock {
  public:
   explicit ManualLoop(Time start = Time{std::chrono::seconds{1'767'225'600}});  // 2026-01-01
@@ -106,10 +109,14 @@ class ManualLoop : public Loop, public Clock {
   Time Now() const override { return start_ + elapsed_; }
   Duration Monotonic() const override { return elapsed_; }
 
-  // Runs posted tasks until none is left, without moving time. Returns how many ran.
+  // Runs posted tasks and due timers until none is left, without moving time. Returns how many
+  // ran.
   int RunReady();
   // Moves time forward by `d`, running tasks and timers in their order on the way.
   int Advance(Duration d);
+  // How long until the first timer is due; none without timers. For a run that jumps from one to
+  // the next.
+  std::optional<Duration> UntilNextTimer() const;
 
  private:
   const Time start_;

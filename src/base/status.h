@@ -28,15 +28,16 @@ struct Cause {
 };
 
 struct Error {
-  int code = 500;           // HTTP status code
-  std::string reason;       // metav1.StatusReason, for example "NotFound"; may be empty
-  std::string message;      // one sentence for a person
-  std::string name;         // details.name
-  std::string group;        // details.group
-  std::string kind;         // details.kind (the API server puts the resource name here)
-  std::string uid;          // details.uid
+  int code = 500;       // HTTP status code
+  std::string reason;   // metav1.StatusReason, for example "NotFound"; may be empty
+  std::string message;  // one sentence for a person
+  std::string name;     // details.name
+  std::string group;    // details.group
+  std::string kind;     // details.kind (the API server puts the resource name here)
+  std::string uid;      // details.uid
   std::vector<Cause> causes;
-  int retry_after_s = 0;    // details.retryAfterSeconds; 0: none
+  int retry_after_s = 0;       // details.retryAfterSeconds; 0: none
+  bool empty_details = false;  // the body carries "details": {} even if nothing above is set
 
   bool Is(std::string_view want) const { return reason == want; }
   bool operator==(const Error&) const = default;
@@ -60,13 +61,14 @@ Error NotFound(const GroupResource& gr, std::string_view name);
 Error AlreadyExists(const GroupResource& gr, std::string_view name);
 Error Conflict(const GroupResource& gr, std::string_view name, std::string_view why);
 Error Forbidden(const GroupResource& gr, std::string_view name, std::string_view why);
-// `kind` is the GroupKind as printed: "Pod", "Deployment.apps".
+// `kind` is the kind alone ("Deployment"); the text prints it with its group ("Deployment.apps").
+// A cause's message is what Go's field.Error.ErrorBody prints: `Invalid value: "x": must be ...`.
 Error Invalid(std::string_view group, std::string_view kind, std::string_view name,
               std::vector<Cause> causes);
 Error BadRequest(std::string_view message);
 Error Unauthorized();
-Error Expired(std::string_view message);            // 410 "Expired"
-Error Gone(std::string_view message);               // 410 "Gone"
+Error Expired(std::string_view message);  // 410 "Expired"
+Error Gone(std::string_view message);     // 410 "Gone"
 Error MethodNotSupported(const GroupResource& gr, std::string_view action);
 Error UnsupportedMediaType(std::string_view message);
 Error NotAcceptable(std::string_view message);
@@ -86,14 +88,14 @@ Error UsageError(std::string_view message);
 // Not for use around co_await: a macro of several statements.
 #define SEXTANT_CONCAT_INNER(a, b) a##b
 #define SEXTANT_CONCAT(a, b) SEXTANT_CONCAT_INNER(a, b)
-#define RETURN_IF_ERROR(expr)                                                    \
-  do {                                                                           \
-    if (auto sextant_status = (expr); !sextant_status)                           \
-      return std::unexpected(std::move(sextant_status).error());                 \
+#define RETURN_IF_ERROR(expr)                                    \
+  do {                                                           \
+    if (auto sextant_status = (expr); !sextant_status)           \
+      return std::unexpected(std::move(sextant_status).error()); \
   } while (false)
-#define ASSIGN_OR_RETURN_IMPL(tmp, decl, expr)                                   \
-  auto tmp = (expr);                                                             \
-  if (!tmp) return std::unexpected(std::move(tmp).error());                      \
+#define ASSIGN_OR_RETURN_IMPL(tmp, decl, expr)              \
+  auto tmp = (expr);                                        \
+  if (!tmp) return std::unexpected(std::move(tmp).error()); \
   decl = *std::move(tmp)
 #define ASSIGN_OR_RETURN(decl, expr) \
   ASSIGN_OR_RETURN_IMPL(SEXTANT_CONCAT(sextant_result_, __LINE__), decl, expr)
