@@ -32,12 +32,12 @@ struct ClientOptions {
   // Where to connect in place of the URL's host and port ("127.0.0.1:10250"); the URL's host still
   // is the TLS server name.
   std::string connect_to;
-  Duration connect_timeout = std::chrono::seconds(10);   // lookup, connect and TLS handshake
-  Duration headers_timeout = std::chrono::seconds(60);   // from sending to the answer's headers
-  size_t max_body = 256 << 20;       // of a whole answer (Do)
+  Duration connect_timeout = std::chrono::seconds(10);  // lookup, connect and TLS handshake
+  Duration headers_timeout = std::chrono::seconds(60);  // from sending to the answer's headers
+  size_t max_body = 256 << 20;                          // of a whole answer (Do)
   size_t max_header_bytes = 64 << 10;
-  int max_connections = 16;          // HTTP/1.1: requests beyond that wait
-  bool http2 = true;                 // offer h2 by ALPN
+  int max_connections = 16;  // HTTP/1.1: requests beyond that wait
+  bool http2 = true;         // offer h2 by ALPN
 };
 
 struct ClientRequest {

@@ -159,7 +159,7 @@ bool EqualsIgnoreCase(std::string_view a, std::string_view b);
 // ("unix:///run/x.sock": all of it is the socket's path).
 struct Url {
   std::string scheme;
-  std::string host;  // no brackets; empty for unix
+  std::string host;   // no brackets; empty for unix
   uint16_t port = 0;  // the scheme's own if not given
   std::string path;   // "" or "/..."; for unix the socket
   std::string query;
