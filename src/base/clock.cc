@@ -25,9 +25,11 @@ int Digit(char c) { return c - '0'; }
 
 // "2006-01-02T15:04:05" of the second in which `t` lies.
 std::string FormatSeconds(Time t) {
-  const auto day = std::chrono::floor<days>(t);
+  // By whole seconds: a day's begin in nanoseconds may lie before the first Time.
+  const auto whole = std::chrono::floor<seconds>(t);
+  const auto day = std::chrono::floor<days>(whole);
   const std::chrono::year_month_day date{day};
-  const auto second = std::chrono::floor<seconds>(t - day).count();
+  const auto second = (whole - day).count();
   return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", static_cast<int>(date.year()),
                      static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
                      second / 3600, second / 60 % 60, second % 60);
@@ -270,8 +272,9 @@ Duration RealClock::Monotonic() const {
 std::string FormatTime(Time t) { return FormatSeconds(t) + "Z"; }
 
 std::string FormatMicroTime(Time t) {
-  const Duration within = t - std::chrono::floor<seconds>(t);
-  return fmt::format("{}.{:06}Z", FormatSeconds(t), within.count() / 1000);
+  int64_t nanos = t.time_since_epoch().count() % kNanosPerSecond;
+  if (nanos < 0) nanos += kNanosPerSecond;
+  return fmt::format("{}.{:06}Z", FormatSeconds(t), nanos / 1000);
 }
 
 Result<Time> ParseTime(std::string_view text) { return TimeReader(text).Read(); }

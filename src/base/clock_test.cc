@@ -105,6 +105,7 @@ TEST(ParseTimeTest, ClampsWhatNanosecondsCannotHold) {
   EXPECT_EQ(ParseTime("9999-12-31T23:59:59Z"), Time::max());
   EXPECT_EQ(FormatTime(Time::max()), "2262-04-11T23:47:16Z");
   EXPECT_EQ(FormatTime(Time::min()), "1677-09-21T00:12:43Z");
+  EXPECT_EQ(FormatMicroTime(Time::min()), "1677-09-21T00:12:43.145224Z");
 }
 
 TEST(ParseTimeTest, RefusesAsGo) {
