@@ -147,6 +147,7 @@ void ThreadPool::Stop() {
     stopping_ = true;
     dropped.swap(tasks_);
   }
+  dropped.clear();
   wake_.notify_all();
   for (std::thread& thread : threads_)
     if (thread.joinable()) thread.join();
