@@ -38,7 +38,8 @@ enum class Type : uint8_t {
   kIntOrString,   // JSON number or string
   kRawExtension,  // any JSON object; protobuf message{bytes raw}
   kFieldsV1,      // managedFields' set: any JSON object; protobuf message{bytes Raw}
-  kAny,           // any JSON value (custom resources only: x-kubernetes-preserve-unknown-fields)
+  kAny,           // any JSON value: table cells, JSON-Schema defaults, preserved unknown fields
+  kStringList,    // JSON: list of strings; protobuf: message{repeated string items = 1} (ExtraValue)
 };
 
 enum class Shape : uint8_t { kSingle, kList, kMap };  // maps always have string keys
@@ -53,6 +54,7 @@ enum class Presence : uint8_t {
 enum class ListType : uint8_t { kUnset, kAtomic, kSet, kMap };
 
 struct Message;
+class FieldIndex;
 
 struct Field {
   std::string_view name;        // JSON name
@@ -70,7 +72,9 @@ struct Field {
   const Message* message = nullptr;  // element type when type == kMessage
   bool required = false;             // OpenAPI "required"
   bool immutable = false;
-  std::string_view default_json;     // JSON text of the OpenAPI/declarative default, "" for none
+  // JSON text of the declared default, "" for none. OpenAPI prints a zero default besides for what
+  // is kAlways and no pointer; that is not said here.
+  std::string_view default_json;
   ListType list_type = ListType::kUnset;
   std::span<const std::string_view> list_map_keys;
   bool map_atomic = false;           // +mapType=atomic / +structType=atomic
@@ -90,10 +94,29 @@ struct Message {
   std::string_view description;
   bool atomic = false;         // structType=atomic
   bool preserve_unknown = false;  // custom resources: x-kubernetes-preserve-unknown-fields
+  bool top = false;            // has kind and apiVersion (its first two fields, without numbers)
+  bool json_only = false;      // has no protobuf form, itself or something below it
+  const FieldIndex* index = nullptr;  // makes the lookups below fast; without it they scan
 
   // By JSON name; nullptr if there is none. Finds expanded inlined fields, not the inlining field.
   const Field* FindField(std::string_view json_name) const;
   const Field* FindNumber(uint32_t number) const;  // by protobuf number: direct or inlining fields
+};
+
+// The lookup tables of one message, over its final `fields`. Built-in messages have theirs; whoever
+// makes a message at run time makes one and keeps it as long as the message.
+class FieldIndex {
+ public:
+  explicit FieldIndex(std::span<const Field> fields);
+  const Field* ByName(std::string_view json_name) const;
+  const Field* ByNumber(uint32_t number) const;
+
+ private:
+  std::span<const Field> fields_;
+  // A power of two of slots with open addressing, then one entry per protobuf number; an entry is
+  // the position in fields_ plus one.
+  std::vector<uint16_t> entries_;
+  uint32_t slot_mask_ = 0;
 };
 
 struct GroupVersion {
