@@ -2,6 +2,7 @@
 //
 //	servers etcd ARGS...
 //	servers kube-apiserver ARGS...
+//	servers describe                 prints the API server's feature gates and API versions as JSON
 //
 // It is built once (see interop/README.md) and is the oracle of the recorded cases. It is a program
 // of its own because linking the API server takes most of a minute; the recorder links in a second.
@@ -20,7 +21,7 @@ import (
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: servers etcd|kube-apiserver ARGS...")
+		fmt.Fprintln(os.Stderr, "usage: servers etcd|kube-apiserver|describe ARGS...")
 		os.Exit(2)
 	}
 	word := os.Args[1]
@@ -31,6 +32,11 @@ func main() {
 	case "kube-apiserver":
 		os.Args = args
 		os.Exit(cli.Run(app.NewAPIServerCommand()))
+	case "describe":
+		if err := describe(os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "servers:", err)
+			os.Exit(1)
+		}
 	default:
 		fmt.Fprintf(os.Stderr, "servers: unknown server %q\n", word)
 		os.Exit(2)

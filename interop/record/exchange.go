@@ -1,0 +1,354 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	exchangeTimeout = 40 * time.Second
+	streamTimeout   = 20 * time.Second
+)
+
+// alwaysRecorded are the answer headers that every step records.
+var alwaysRecorded = []string{
+	"Content-Type", "Warning", "Allow", "Location", "Retry-After", "WWW-Authenticate",
+}
+
+// session is one case being asked: its variables, placeholders and open streams.
+type session struct {
+	cluster *cluster
+	vars    variables
+	norm    normaliser
+	streams map[string]*stream
+}
+
+type stream struct {
+	body   io.ReadCloser
+	cancel context.CancelFunc
+	events chan streamEvent
+}
+
+type streamEvent struct {
+	data []byte
+	err  error
+}
+
+// ask runs all steps of a case and puts the answers into them.
+func ask(c *cluster, f *caseFile) error {
+	s := &session{
+		cluster: c,
+		vars:    variables{"ns": f.namespace(), "server": c.host},
+		norm:    normaliser{server: c.host},
+		streams: map[string]*stream{},
+	}
+	defer s.closeAll()
+	if err := s.prepare(f.namespace()); err != nil {
+		return fmt.Errorf("%s: %w", f.path, err)
+	}
+	for _, st := range f.steps {
+		if err := s.step(st); err != nil {
+			return fmt.Errorf("%s:%d: step %q: %w", f.path, st.line, st.name, err)
+		}
+	}
+	return nil
+}
+
+// prepare makes the namespace of a case and its default ServiceAccount, which no controller makes here.
+func (s *session) prepare(ns string) error {
+	for _, made := range [][2]string{
+		{"/api/v1/namespaces", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"` + ns + `"}}`},
+		{"/api/v1/namespaces/" + ns + "/serviceaccounts",
+			`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"default"}}`},
+	} {
+		client, err := s.cluster.client("admin")
+		if err != nil {
+			return err
+		}
+		resp, err := client.Post("https://"+s.cluster.host+made[0], "application/json",
+			strings.NewReader(made[1]))
+		if err != nil {
+			return err
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusCreated {
+			return fmt.Errorf("preparing %s: %s", made[0], resp.Status)
+		}
+	}
+	return nil
+}
+
+func (s *session) step(st *step) error {
+	switch st.method {
+	case "READ":
+		return s.read(st)
+	case "CLOSE":
+		s.close(st.target)
+		st.answer = []string{"200"}
+		return nil
+	}
+	req, cancel, err := s.request(st)
+	if err != nil {
+		return err
+	}
+	client, err := s.cluster.client(st.as)
+	if err != nil {
+		cancel()
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		cancel()
+		return err
+	}
+	head := answerHead(resp, st)
+	if st.open != "" && resp.StatusCode == http.StatusOK {
+		s.streams[st.open] = newStream(resp.Body, cancel)
+		st.answer = head
+		return nil
+	}
+	defer cancel()
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if os.Getenv("INTEROP_RAW") != "" {
+		fmt.Fprintf(os.Stderr, "%s\n%s\n", st.name, data)
+	}
+	if st.statusOnly {
+		st.answer = head
+		return nil
+	}
+	return s.record(st, pathOf(req.URL.Path), head, resp.Header.Get("Content-Type"), data)
+}
+
+func (s *session) request(st *step) (*http.Request, context.CancelFunc, error) {
+	target, err := s.vars.expand(st.target)
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err := s.vars.expand(st.body)
+	if err != nil {
+		return nil, nil, err
+	}
+	headers := http.Header{
+		"Accept": {"application/json"}, "User-Agent": {"recorded-case/1"},
+		"Accept-Encoding": {"identity"},
+	}
+	body := []byte(text)
+	if st.hasBody {
+		headers.Set("Content-Type", "application/json")
+	}
+	if st.protobuf {
+		headers.Set("Content-Type", "application/vnd.kubernetes.protobuf")
+		if body, err = encodeProtobuf(body); err != nil {
+			return nil, nil, err
+		}
+	}
+	fresh := map[string]bool{}
+	for _, h := range st.headers {
+		value, err := s.vars.expand(h[1])
+		if err != nil {
+			return nil, nil, err
+		}
+		name := http.CanonicalHeaderKey(h[0])
+		if !fresh[name] {
+			headers.Del(name)
+			fresh[name] = true
+		}
+		if value != "" {
+			headers.Add(name, value)
+		}
+	}
+	timeout := exchangeTimeout
+	if st.open != "" {
+		timeout = time.Hour
+	}
+	ctx, cancel := withTimeout(timeout)
+	var reader io.Reader
+	if st.hasBody {
+		reader = bytes.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(ctx, st.method, "https://"+s.cluster.host+target, reader)
+	if err != nil {
+		cancel()
+		return nil, nil, err
+	}
+	req.Header = headers
+	return req, cancel, nil
+}
+
+func answerHead(resp *http.Response, st *step) []string {
+	head := []string{strconv.Itoa(resp.StatusCode)}
+	for _, name := range append(append([]string{}, alwaysRecorded...), st.extraHeaders...) {
+		for _, v := range resp.Header.Values(name) {
+			switch strings.ToLower(name) {
+			case "etag":
+				v = `"<etag>"`
+			case "expires", "last-modified", "date":
+				v = "<time>"
+			}
+			head = append(head, name+": "+v)
+		}
+	}
+	return head
+}
+
+// record normalises a body and puts the whole answer into the step.
+func (s *session) record(st *step, path string, head []string, contentType string, data []byte) error {
+	media, params, _ := mime.ParseMediaType(contentType)
+	var body value
+	var err error
+	switch {
+	case media == "application/json" && params["stream"] == "watch":
+		body, err = parseEvents(data)
+	case media == "application/json":
+		body, err = parseJSON(data)
+	case media == "application/vnd.kubernetes.protobuf" && params["stream"] == "":
+		var decoded []byte
+		if decoded, err = decodeProtobuf(data); err == nil {
+			body, err = parseJSON(decoded)
+		}
+	default:
+		text := strings.ReplaceAll(strings.TrimRight(string(data), "\n"), s.cluster.host, "<server>")
+		st.answer = head
+		if text != "" {
+			st.answer = append(append(head, ""), strings.Split(text, "\n")...)
+		}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("body of %s: %w", contentType, err)
+	}
+	return s.recordJSON(st, path, head, body)
+}
+
+func (s *session) recordJSON(st *step, path string, head []string, body value) error {
+	for _, save := range st.saves {
+		v, err := at(body, save[1])
+		if err != nil {
+			return fmt.Errorf("@save %s: %w\n%s", save[0], err, pretty(body))
+		}
+		s.vars[save[0]] = plain(v)
+	}
+	body = s.norm.normalise(body, options{
+		path: path, items: st.items, keepManagedFields: st.keepManaged,
+	})
+	if st.hash {
+		sum := sha256.Sum256([]byte(compact(body, true)))
+		body = &object{[]member{{"sha256", hex.EncodeToString(sum[:])}}}
+	}
+	st.answer = append(append(head, ""), strings.Split(pretty(body), "\n")...)
+	return nil
+}
+
+// plain is a value as the text of a variable.
+func plain(v value) string {
+	switch t := v.(type) {
+	case string:
+		return t
+	case json.Number:
+		return t.String()
+	}
+	return compact(v, false)
+}
+
+func parseEvents(data []byte) (value, error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	list := &array{}
+	for {
+		v, err := readValue(d)
+		if errors.Is(err, io.EOF) {
+			return list, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		list.items = append(list.items, v)
+	}
+}
+
+// newStream reads a watch's lines in the background, so that a step can wait with a limit.
+func newStream(body io.ReadCloser, cancel context.CancelFunc) *stream {
+	st := &stream{body: body, cancel: cancel, events: make(chan streamEvent, 1024)}
+	go func() {
+		defer close(st.events)
+		r := bufio.NewReaderSize(body, 1<<20)
+		for {
+			line, err := r.ReadBytes('\n')
+			if len(bytes.TrimSpace(line)) > 0 {
+				st.events <- streamEvent{data: line}
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return st
+}
+
+func (s *session) read(st *step) error {
+	name, count, _ := strings.Cut(st.target, " ")
+	open, ok := s.streams[name]
+	if !ok {
+		return fmt.Errorf("no open stream %q", name)
+	}
+	limit := -1
+	if count != "end" {
+		n, err := strconv.Atoi(count)
+		if err != nil {
+			return err
+		}
+		limit = n
+	}
+	list := &array{}
+	timeout := time.After(streamTimeout)
+	for limit < 0 || len(list.items) < limit {
+		select {
+		case e, more := <-open.events:
+			if !more {
+				if limit < 0 {
+					return s.recordJSON(st, "", []string{"200"}, list)
+				}
+				return fmt.Errorf("stream %s ended after %d events", name, len(list.items))
+			}
+			v, err := parseJSON(e.data)
+			if err != nil {
+				return err
+			}
+			list.items = append(list.items, v)
+		case <-timeout:
+			return fmt.Errorf("stream %s: only %d events came:\n%s", name, len(list.items), pretty(list))
+		}
+	}
+	return s.recordJSON(st, "", []string{"200"}, list)
+}
+
+func (s *session) close(name string) {
+	if open, ok := s.streams[name]; ok {
+		open.cancel()
+		open.body.Close()
+		delete(s.streams, name)
+	}
+}
+
+func (s *session) closeAll() {
+	for name := range s.streams {
+		s.close(name)
+	}
+}
