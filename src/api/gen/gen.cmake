@@ -29,7 +29,7 @@ set(SEXTANT_API_GENERATED ${gen_dir}/tables.cc)
 foreach(proto ${protos})
   string(REGEX REPLACE "\\.proto$" "" stem ${proto})
   if(NOT stem MATCHES "^(any|options|quantity|intstr|runtime)$")
-    list(APPEND SEXTANT_API_GENERATED ${gen_dir}/views/${stem}.h)
+    list(APPEND SEXTANT_API_GENERATED ${gen_dir}/views/${stem}.h ${gen_dir}/views/${stem}_mut.h)
   endif()
 endforeach()
 set(resources ${proto_dir}/resources.txt ${proto_dir}/resources_sextant.txt)
@@ -37,3 +37,7 @@ add_custom_command(
   OUTPUT ${SEXTANT_API_GENERATED}
   COMMAND api_gen ${gen_dir}/api.pb ${gen_dir} ${resources}
   DEPENDS api_gen ${gen_dir}/api.pb ${resources} VERBATIM)
+
+# The same input gives the same output, byte by byte.
+add_test(NAME api_gen_repeats COMMAND sh -c
+  "$<TARGET_FILE:api_gen> ${gen_dir}/api.pb ${CMAKE_BINARY_DIR}/gen_again ${proto_dir}/resources.txt ${proto_dir}/resources_sextant.txt && cmp ${gen_dir}/tables.cc ${CMAKE_BINARY_DIR}/gen_again/tables.cc && diff -r ${gen_dir}/views ${CMAKE_BINARY_DIR}/gen_again/views")

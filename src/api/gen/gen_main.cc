@@ -2,7 +2,7 @@
 //
 //   api_gen DESCRIPTOR_SET OUT_DIR RESOURCES.txt...
 //
-// writes OUT_DIR/tables.cc and OUT_DIR/views/<file>.h. The output depends on the input only.
+// writes OUT_DIR/tables.cc, OUT_DIR/views/<file>.h and OUT_DIR/views/<file>_mut.h. The output depends on the input only.
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -25,6 +25,7 @@ int main(int argc, char** argv) {
   for (const MessageModel& m : model.messages) files.insert(m.file);
   for (const std::string& file : files) {
     write(out / "views" / (file + ".h"), RenderViews(model, file));
+    write(out / "views" / (file + "_mut.h"), RenderBuilders(model, file));
   }
   return 0;
 }

@@ -57,7 +57,8 @@ struct Model {
 Model ReadModel(const std::string& descriptor_set, const std::vector<std::string>& resource_files);
 
 std::string RenderTables(const Model& model);
-// The typed views of one .proto file ("core_v1"), "" if it has no messages that need one.
+// The typed views and builders of one .proto file ("core_v1").
 std::string RenderViews(const Model& model, const std::string& file);
+std::string RenderBuilders(const Model& model, const std::string& file);
 
 }  // namespace sextant::api::gen
