@@ -40,4 +40,6 @@ add_custom_command(
 
 # The same input gives the same output, byte by byte.
 add_test(NAME api_gen_repeats COMMAND sh -c
-  "$<TARGET_FILE:api_gen> ${gen_dir}/api.pb ${CMAKE_BINARY_DIR}/gen_again ${proto_dir}/resources.txt ${proto_dir}/resources_sextant.txt && cmp ${gen_dir}/tables.cc ${CMAKE_BINARY_DIR}/gen_again/tables.cc && diff -r ${gen_dir}/views ${CMAKE_BINARY_DIR}/gen_again/views")
+  "$<TARGET_FILE:api_gen> ${gen_dir}/api.pb again ${proto_dir}/resources.txt ${proto_dir}/resources_sextant.txt
+   cd again && for f in tables.cc views/*; do cmp $f ${gen_dir}/$f || exit 1; done"
+  WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
