@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,10 @@
 #include "api/document.h"
 #include "base/executor.h"
 #include "base/status.h"
+
+namespace sextant::api {
+class Registry;
+}
 
 namespace sextant::store {
 
@@ -122,6 +127,9 @@ struct Options {
   size_t history_events = 20'000;         // per resource
   size_t history_bytes = 64 << 20;        // per resource
   size_t max_inflight_commits = 20'000;
+  // Objects of the kinds that it knows are read from the file by their schema; null: as they stand.
+  // Must outlive Open only.
+  const api::Registry* registry = nullptr;
 };
 
 class Store {

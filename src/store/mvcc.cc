@@ -1,0 +1,395 @@
+#include "store/mvcc.h"
+
+#include "api/json.h"
+#include "base/check.h"
+#include "base/log.h"
+#include "store/stamp.h"
+
+namespace sextant::store {
+namespace {
+
+// JSON of a document is at most so many times its memory: every byte may become \u00XX.
+constexpr size_t kWorstJsonGrowth = 6;
+
+class TreeSnapshot : public Snapshot {
+ public:
+  TreeSnapshot(Tree tree, Revision revision) : tree_(std::move(tree)), revision_(revision) {}
+
+  Revision revision() const override { return revision_; }
+
+  std::vector<std::shared_ptr<const Entry>> Range(std::string_view ns, std::string_view after_ns,
+                                                  std::string_view after_name,
+                                                  size_t limit) const override {
+    size_t first = tree_.Rank(after_ns, after_name, Tree::Side::kAfter);
+    size_t last = tree_.size();
+    if (!ns.empty()) {
+      first = std::max(first, tree_.Rank(ns, "", Tree::Side::kBefore));
+      last = tree_.Rank(ns, "", Tree::Side::kAfterNamespace);
+    }
+    if (first >= last) return {};
+    return tree_.Slice(first, limit == 0 ? last : std::min(last, first + limit));
+  }
+
+  std::shared_ptr<const Entry> Get(std::string_view ns, std::string_view name) const override {
+    return tree_.Find(ns, name);
+  }
+
+  size_t Count(std::string_view ns) const override {
+    if (ns.empty()) return tree_.size();
+    return tree_.Rank(ns, "", Tree::Side::kAfterNamespace) -
+           tree_.Rank(ns, "", Tree::Side::kBefore);
+  }
+
+ private:
+  const Tree tree_;
+  const Revision revision_;
+};
+
+// As the API server's watch cache says it (apiserver pkg/storage/errors.go).
+Error TooLargeRevision(Revision wanted, Revision current) {
+  Error error =
+      Timeout(fmt::format("Too large resource version: {}, current: {}", wanted, current), 1);
+  error.causes.push_back({"ResourceVersionTooLarge", "Too large resource version", ""});
+  return error;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> Store::Open(const Options& options, Loop& core) {
+  auto store = std::make_unique<MvccStore>(options, core);
+  RETURN_IF_ERROR(store->OpenFile());
+  return store;
+}
+
+MvccStore::MvccStore(const Options& options, Loop& core) : options_(options), core_(core) {}
+
+MvccStore::~MvccStore() {
+  if (disk_) disk_->Close();
+  core_.Cancel(progress_timer_);
+  *alive_ = false;
+}
+
+Status MvccStore::OpenFile() {
+  if (options_.path.empty() || options_.path == ":memory:") return {};
+  // The disk's thread talks to the core loop only; what it says too late is dropped there.
+  Disk::Callbacks callbacks;
+  callbacks.durable = [this, alive = alive_](uint64_t sequence) {
+    core_.Post([this, alive, sequence] {
+      if (!*alive) return;
+      durable_ = sequence;
+      SchedulePublish();
+    });
+  };
+  callbacks.failed = [this, alive = alive_](Error error) {
+    core_.Post([this, alive, error = std::move(error)] {
+      if (*alive) Stop(error);
+    });
+  };
+  DiskState state;
+  ASSIGN_OR_RETURN(disk_, Disk::Open(options_.path, core_.clock(), options_.registry,
+                                     std::move(callbacks), &state));
+  start_ = ordered_ = visible_ = state.revision;
+  meta_ = std::move(state.meta);
+  for (auto& entry : state.entries) {
+    Resource& resource = ResourceOf(entry->key.resource);
+    const size_t before = resource.latest.size();
+    resource.latest = resource.latest.Put(std::move(entry));
+    if (resource.latest.size() == before)
+      return Fail(UsageError(fmt::format("the state file {} is damaged: an object stands in it twice",
+                                         options_.path)));
+  }
+  for (const auto& [name, resource] : resources_) resource->visible = resource->latest;
+  return {};
+}
+
+MvccStore::Resource& MvccStore::ResourceOf(std::string_view name) {
+  if (const auto found = resources_.find(name); found != resources_.end()) return *found->second;
+  return *resources_.emplace(std::string(name), std::make_unique<Resource>(core_, start_))
+              .first->second;
+}
+
+const MvccStore::Resource* MvccStore::FindResource(std::string_view name) const {
+  const auto found = resources_.find(name);
+  return found == resources_.end() ? nullptr : found->second.get();
+}
+
+// ---- writing ----
+
+CommitError MvccStore::Check(const Write& write, const Entry* current) const {
+  if (fatal_ || closed_) return CommitError::kStopped;
+  if (inflight_ >= options_.max_inflight_commits) return CommitError::kFull;
+  if (write.op == Write::Op::kCreate) {
+    if (current) return CommitError::kExists;
+  } else {
+    if (!current) return CommitError::kNotFound;
+    if (write.expect != 0 && write.expect != current->mod_revision) return CommitError::kConflict;
+  }
+  // Writing JSON here to measure it is worth it only where the limit is near.
+  if (write.object && write.object.bytes() * kWorstJsonGrowth > kMaxObjectBytes) {
+    std::string text;
+    api::WriteJson(write.object.root(), text);
+    if (text.size() > kMaxObjectBytes) return CommitError::kTooLarge;
+  }
+  return CommitError::kNone;
+}
+
+std::shared_ptr<const Entry> MvccStore::MakeEntry(Write* write, const Entry* current) {
+  auto entry = std::make_shared<Entry>();
+  const bool stored_one = write->op == Write::Op::kDelete && !write->object;
+  entry->object = Stamp(stored_one ? current->object : write->object, ordered_);
+  entry->key = std::move(write->key);
+  entry->create_revision = current ? current->create_revision : ordered_;
+  entry->mod_revision = ordered_;
+  return entry;
+}
+
+void MvccStore::Commit(Write write, std::function<void(Committed)> done) {
+  DCHECK(core_.OnLoop());
+  CHECK(!write.key.resource.empty() && !write.key.name.empty());
+  CHECK(write.object || write.op == Write::Op::kDelete);
+  Resource& resource = ResourceOf(write.key.resource);
+  std::shared_ptr<const Entry> current = resource.latest.Find(write.key.ns, write.key.name);
+  if (const CommitError error = Check(write, current.get()); error != CommitError::kNone)
+    return Refuse(error, std::move(current), std::move(done));
+
+  const Write::Op op = write.op;
+  ++ordered_;
+  Pending pending;
+  pending.done = std::move(done);
+  pending.resource = &resource;
+  pending.event.revision = ordered_;
+  pending.event.type = op == Write::Op::kCreate   ? EventType::kAdded
+                       : op == Write::Op::kUpdate ? EventType::kModified
+                                                  : EventType::kDeleted;
+  pending.event.entry = MakeEntry(&write, current.get());
+  pending.event.previous = std::move(current);
+  const Key& key = pending.event.entry->key;
+  pending.tree = op == Write::Op::kDelete ? resource.latest.Erase(key.ns, key.name)
+                                          : resource.latest.Put(pending.event.entry);
+
+  DiskOp disk_op;
+  disk_op.kind = op == Write::Op::kDelete ? DiskOp::Kind::kErase : DiskOp::Kind::kPut;
+  disk_op.revision = ordered_;
+  disk_op.entry = pending.event.entry;
+  Tree after = pending.tree;
+  if (Order(&pending, std::move(disk_op))) {
+    resource.latest = std::move(after);
+  } else {
+    --ordered_;
+    Refuse(CommitError::kStopped, nullptr, std::move(pending.done));
+  }
+}
+
+// Takes a write or meta and puts it behind all others. False, and not taken: the disk is closed.
+bool MvccStore::Order(Pending* pending, DiskOp op) {
+  op.sequence = pending->sequence = ++sequence_;
+  if (disk_) {
+    if (!disk_->Append(std::move(op))) {
+      --sequence_;
+      return false;
+    }
+  } else {
+    durable_ = sequence_;
+    SchedulePublish();
+  }
+  pending_.push_back(std::move(*pending));
+  ++inflight_;
+  return true;
+}
+
+void MvccStore::Refuse(CommitError error, std::shared_ptr<const Entry> current,
+                       std::function<void(Committed)> done) {
+  Pending pending;
+  pending.sequence = sequence_;
+  pending.refused.error = error;
+  pending.refused.revision = ordered_;
+  if (error == CommitError::kExists || error == CommitError::kConflict)
+    pending.refused.entry = std::move(current);
+  pending.done = std::move(done);
+  // Being full or stopped says nothing of any object, and must not wait nor make the queue longer.
+  if (error == CommitError::kFull || error == CommitError::kStopped || pending_.empty()) {
+    core_.Post(Guarded([pending = std::move(pending)] { pending.done(pending.refused); }));
+    return;
+  }
+  pending_.push_back(std::move(pending));
+}
+
+void MvccStore::PutMeta(std::string name, std::string value, std::function<void(Status)> done) {
+  DCHECK(core_.OnLoop());
+  DiskOp op;
+  op.kind = DiskOp::Kind::kMeta;
+  op.name = name;
+  op.value = value;
+  Pending pending;
+  pending.meta_name = std::move(name);
+  pending.meta_value = std::move(value);
+  pending.meta_done = std::move(done);
+  if (!fatal_ && !closed_ && Order(&pending, std::move(op))) return;
+  core_.Post(Guarded([refused = std::move(pending.meta_done)] {
+    refused(Fail(ServiceUnavailable("the store is stopped")));
+  }));
+}
+
+// ---- becoming visible ----
+
+Task MvccStore::Guarded(Task task) const {
+  return [alive = alive_, task = std::move(task)]() mutable {
+    if (*alive) task();
+  };
+}
+
+void MvccStore::SchedulePublish() {
+  if (publish_scheduled_) return;
+  publish_scheduled_ = true;
+  core_.Post(Guarded([this] { Publish(); }));
+}
+
+void MvccStore::Publish() {
+  publish_scheduled_ = false;
+  std::vector<Pending> slice;
+  std::vector<Resource*> touched;
+  while (!pending_.empty() && pending_.front().sequence <= durable_ &&
+         slice.size() < kPublishSlice) {
+    Pending& next = slice.emplace_back(std::move(pending_.front()));
+    pending_.pop_front();
+    if (next.resource) {
+      next.resource->visible = std::move(next.tree);
+      visible_ = next.event.revision;
+      if (next.resource->batch.empty()) touched.push_back(next.resource);
+      next.resource->batch.push_back(next.event);
+      Remember(*next.resource, next.event);
+      --inflight_;
+    } else if (!next.meta_name.empty()) {
+      meta_[next.meta_name] = next.meta_value;
+      --inflight_;
+    }
+  }
+  if (!pending_.empty() && pending_.front().sequence <= durable_) SchedulePublish();
+  // Everything is in its place: sinks and completions may call us.
+  for (Resource* resource : touched) {
+    const std::vector<Event> batch = std::exchange(resource->batch, {});
+    resource->hub->Publish(batch, visible_);
+  }
+  for (Pending& each : slice) Complete(each);
+}
+
+void MvccStore::Complete(Pending& pending) {
+  if (!pending.meta_name.empty()) {
+    pending.meta_done({});
+  } else if (pending.resource) {
+    pending.done({CommitError::kNone, std::move(pending.event.entry), pending.event.revision});
+  } else {
+    pending.done(std::move(pending.refused));
+  }
+}
+
+void MvccStore::Remember(Resource& resource, const Event& event) {
+  resource.history.push_back(event);
+  resource.history_bytes += event.entry->object.bytes();
+  while (resource.history.size() > options_.history_events ||
+         (resource.history_bytes > options_.history_bytes && resource.history.size() > 1)) {
+    const Event& forgotten = resource.history.front();
+    resource.oldest = forgotten.revision;
+    resource.history_bytes -= forgotten.entry->object.bytes();
+    resource.history.pop_front();
+  }
+}
+
+void MvccStore::Stop(Error error) {
+  if (fatal_) return;
+  log::Error("store", "nothing is committed any more: {}", error.message);
+  fatal_ = error;
+  std::deque<Pending> lost;
+  while (!pending_.empty() && pending_.back().sequence > durable_) {
+    lost.push_front(std::move(pending_.back()));
+    pending_.pop_back();
+  }
+  // What was ordered and never became durable is taken back: readers of Latest must not act on it.
+  for (const auto& [name, resource] : resources_) resource->latest = resource->visible;
+  for (const Pending& kept : pending_)
+    if (kept.resource) kept.resource->latest = kept.tree;
+  for (Pending& each : lost) {
+    if (!each.meta_name.empty()) {
+      each.meta_done(Fail(error));
+    } else {
+      each.done({CommitError::kStopped, nullptr, visible_});
+    }
+  }
+  if (on_fatal_) std::exchange(on_fatal_, nullptr)(std::move(error));
+}
+
+void MvccStore::OnFatal(std::function<void(Error)> callback) {
+  if (!fatal_) {
+    on_fatal_ = std::move(callback);
+    return;
+  }
+  core_.Post(Guarded([callback = std::move(callback), error = *fatal_] { callback(error); }));
+}
+
+void MvccStore::Close() {
+  if (disk_) disk_->Close();
+  core_.Post(Guarded([this] { closed_ = true; }));
+}
+
+// ---- reading and watching ----
+
+std::shared_ptr<const Snapshot> MvccStore::Visible(std::string_view resource) const {
+  const Resource* found = FindResource(resource);
+  return std::make_shared<TreeSnapshot>(found ? found->visible : Tree(), visible_);
+}
+
+std::shared_ptr<const Entry> MvccStore::Get(const Key& key) const {
+  const Resource* found = FindResource(key.resource);
+  return found ? found->visible.Find(key.ns, key.name) : nullptr;
+}
+
+std::shared_ptr<const Entry> MvccStore::Latest(const Key& key) const {
+  const Resource* found = FindResource(key.resource);
+  return found ? found->latest.Find(key.ns, key.name) : nullptr;
+}
+
+Revision MvccStore::OldestWatchable(std::string_view resource) const {
+  const Resource* found = FindResource(resource);
+  return found ? found->oldest : start_;
+}
+
+Result<std::unique_ptr<Watch>> MvccStore::AddWatch(const WatchOptions& options, WatchSink sink) {
+  DCHECK(core_.OnLoop());
+  if (options.after > visible_) return Fail(TooLargeRevision(options.after, visible_));
+  Resource& resource = ResourceOf(options.resource);
+  if (options.after < resource.oldest) {
+    return Fail(Expired(
+        fmt::format("too old resource version: {} ({})", options.after, resource.oldest)));
+  }
+  const auto first = std::partition_point(
+      resource.history.begin(), resource.history.end(),
+      [&](const Event& event) { return event.revision <= options.after; });
+  std::vector<Event> backlog;
+  for (auto event = first; event != resource.history.end(); ++event) {
+    if (WatchHub::Matches(*event, options.ns, options.name)) backlog.push_back(*event);
+  }
+  ArmProgress();
+  return resource.hub->Add(options, std::move(sink), std::move(backlog), visible_);
+}
+
+// One timer while anybody watches: watchers to whom nothing happens still learn the revision.
+void MvccStore::ArmProgress() {
+  if (progress_timer_ != 0) return;
+  progress_timer_ = core_.After(kProgressInterval, Guarded([this] {
+    progress_timer_ = 0;
+    size_t watchers = 0;
+    for (const auto& [name, resource] : resources_) {
+      resource->hub->Progress(visible_);
+      watchers += resource->hub->watchers();
+    }
+    if (watchers > 0) ArmProgress();
+  }));
+}
+
+Result<std::string> MvccStore::GetMeta(std::string_view name) const {
+  const auto found = meta_.find(name);
+  if (found == meta_.end()) return Fail(NotFound({"", "meta"}, name));
+  return found->second;
+}
+
+}  // namespace sextant::store
