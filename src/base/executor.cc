@@ -68,7 +68,7 @@ bool EventLoop::Cancel(TimerId id) {
 bool EventLoop::OnLoop() const { return std::this_thread::get_id() == thread_id_.load(); }
 
 void EventLoop::Stop() {
-  CHECK(!OnLoop());
+  CHECK(!EventLoop::OnLoop());
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
