@@ -29,6 +29,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace sextant::api {
@@ -37,10 +38,11 @@ enum class Kind : uint8_t { kAbsent, kNull, kBool, kInt, kDouble, kString, kList
 
 struct Member;
 
-// One node, 16 bytes. Strings, members and items point into the document's arena (or, for field
-// names, into the schema tables, which outlive everything).
+// One node, 16 bytes. Strings, members and items point into the document's arena, or, where `fixed`
+// says so, into memory that outlives every document (the built-in schema tables).
 struct Node {
   Kind kind = Kind::kAbsent;
+  bool fixed = false;  // `text` is not part of the arena: copies share it
   uint32_t size = 0;  // bytes of a string, count of members or items
   union {
     bool boolean;
@@ -54,8 +56,9 @@ struct Node {
 };
 
 struct Member {
-  const char* key;
-  uint32_t key_size;
+  const char* key = nullptr;
+  uint32_t key_size = 0;
+  bool fixed = false;  // as in Node, for `key`
   Node value;
   std::string_view name() const { return {key, key_size}; }
 };
@@ -156,20 +159,41 @@ class MemberRange {
 class Arena {
  public:
   Arena() = default;
-  Arena(Arena&&) = default;
-  Arena& operator=(Arena&&) = default;
+  Arena(Arena&& other) noexcept { *this = std::move(other); }
+  Arena& operator=(Arena&& other) noexcept;
+  ~Arena();
   void* Allocate(size_t bytes);            // aligned to 8
   std::string_view Copy(std::string_view text);
+  void Reserve(size_t bytes);              // one chunk will hold what comes, up to `bytes`
+  void Clear();                            // forgets everything, keeps a chunk for reuse
   size_t bytes() const { return bytes_; }  // allocated from the system
 
  private:
-  std::vector<std::unique_ptr<char[]>> chunks_;
+  struct Chunk;  // its header; the memory follows
+  void AddChunk(size_t size);
+  Chunk* chunks_ = nullptr;
   char* at_ = nullptr;
   size_t left_ = 0;
   size_t bytes_ = 0;
 };
 
-class Document;
+struct Message;
+
+// What an Object counts. `canonical_for` is the built-in message by whose rules the tree was put
+// into canonical form (canonical.h), nullptr if none: editing need not look at its untouched parts.
+class Document {
+ public:
+  Document(Arena arena, Node root, const Message* canonical_for)
+      : arena_(std::move(arena)), root_(root), canonical_for_(canonical_for) {}
+  const Node& root() const { return root_; }
+  size_t bytes() const { return sizeof(*this) + arena_.bytes(); }
+  const Message* canonical_for() const { return canonical_for_; }
+
+ private:
+  Arena arena_;
+  Node root_;
+  const Message* canonical_for_;
+};
 
 // The counted handle of a document: what the store keeps and everybody passes on. Empty when
 // default-made. Copying costs one atomic increment.
@@ -179,11 +203,11 @@ class Object {
   explicit Object(std::shared_ptr<const Document> doc) : doc_(std::move(doc)) {}
 
   explicit operator bool() const { return doc_ != nullptr; }
-  Value root() const;
+  Value root() const { return doc_ ? Value(&doc_->root()) : Value(); }
   Value operator[](std::string_view key) const { return root()[key]; }
   Value operator[](const char* key) const { return root()[std::string_view(key)]; }
   Value Path(std::string_view dotted) const { return root().Path(dotted); }
-  size_t bytes() const;  // memory held
+  size_t bytes() const { return doc_ ? doc_->bytes() : 0; }  // memory held
 
   // What every object has.
   std::string_view api_version() const { return (*this)["apiVersion"].AsString(); }
@@ -201,8 +225,6 @@ class Object {
  private:
   std::shared_ptr<const Document> doc_;
 };
-
-struct MutMember;
 
 // A node that can be changed, inside an Editor. Reading falls through to the original document
 // until a path is written. Handles stay valid while the Editor lives, except that erasing or
@@ -256,8 +278,6 @@ class Mut {
   MutNode* node_ = nullptr;
 };
 
-struct Message;
-
 // Builds a new document, from nothing or from another one. Values set from other documents are
 // shared while editing; Finish copies everything into one compact arena (about 1 us per KB), so a
 // finished document never keeps others alive.
@@ -274,6 +294,7 @@ class Editor {
 
   // The finished document. With a schema the members are put into its order and made canonical
   // (see the top of this file); without one they stay as they were set. The Editor is empty then.
+  // Custom (run-time) messages may go before the document does: its names are copied.
   Object Finish(const Message* schema = nullptr) &&;
 
  private:
@@ -282,6 +303,12 @@ class Editor {
 
 // A compact document with the subtree `v` as its root.
 Object CopyOf(Value v);
+
+// The same from a node of a codec's scratch tree; canonical_for as in Document.
+Object FinishCompact(const Node& root, const Message* canonical_for);
+
+// Bytes that a compact document of `v` takes.
+size_t CompactSize(Value v);
 
 // Pieces for codecs, which build trees bottom-up in one arena without an Editor.
 class DocumentBuilder {

@@ -59,6 +59,9 @@ class FieldIndex;
 struct Field {
   std::string_view name;        // JSON name
   std::string_view go_name;     // Go's struct field name, for messages that Go's decoder prints
+  // Go's type without a leading pointer, as reflect prints it ("[]v1.Container",
+  // "v1.RestartPolicy"); empty: derived from type and shape.
+  std::string_view go_type;
   uint32_t number = 0;          // protobuf; 0 where protobuf does not carry it
   Type type = Type::kString;
   Shape shape = Shape::kSingle;
@@ -97,6 +100,10 @@ struct Message {
   bool top = false;            // has kind and apiVersion (its first two fields, without numbers)
   bool json_only = false;      // has no protobuf form, itself or something below it
   const FieldIndex* index = nullptr;  // makes the lookups below fast; without it they scan
+  // Made at run time from a custom resource's schema: the table may go away before documents do
+  // (they copy its names), members stand sorted by name, as Go prints unstructured objects, and
+  // decoding never refuses a value (validation by the structural schema does).
+  bool custom = false;
 
   // By JSON name; nullptr if there is none. Finds expanded inlined fields, not the inlining field.
   const Field* FindField(std::string_view json_name) const;

@@ -1,0 +1,337 @@
+#include "api/canonical.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "api/quantity.h"
+#include "api/time_value.h"
+
+namespace sextant::api {
+namespace {
+
+Node Null() {
+  Node n;
+  n.kind = Kind::kNull;
+  return n;
+}
+
+Node EmptyMap() {
+  Node n;
+  n.kind = Kind::kMap;
+  n.members = nullptr;
+  return n;
+}
+
+bool IsEmpty(const Node& n) {
+  return (n.kind == Kind::kList || n.kind == Kind::kMap || n.kind == Kind::kString) && n.size == 0;
+}
+
+bool IsZero(const Node& n) {
+  switch (n.kind) {
+    case Kind::kBool:
+      return !n.boolean;
+    case Kind::kInt:
+      return n.integer == 0;
+    case Kind::kDouble:
+      return n.number == 0;
+    default:
+      return n.kind == Kind::kAbsent || n.kind == Kind::kNull || IsEmpty(n);
+  }
+}
+
+bool IsListKind(const Message& m) {
+  const Field* meta = nullptr;
+  for (const Field& f : m.fields) {
+    if (f.name == "metadata") meta = &f;
+  }
+  return meta != nullptr && meta->message != nullptr && meta->message->name.ends_with(".ListMeta");
+}
+
+bool ByKey(const Member& a, const Member& b) { return a.name() < b.name(); }
+
+Member NamedBy(const Field& f, bool custom, const Node& value) {
+  Member m;
+  m.key = f.name.data();
+  m.key_size = static_cast<uint32_t>(f.name.size());
+  m.fixed = !custom;
+  m.value = value;
+  return m;
+}
+
+}  // namespace
+
+int FieldIndex(const Message& message, std::string_view name, int hint) {
+  int n = static_cast<int>(message.fields.size());
+  const Field* fields = message.fields.data();
+  auto matches = [&](int i) {
+    const Field& f = fields[i];
+    return f.name.size() == name.size() && !f.inlined &&
+           std::memcmp(f.name.data(), name.data(), name.size()) == 0;
+  };
+  for (int i = hint; i < n; ++i) {
+    if (matches(i)) return i;
+  }
+  for (int i = 0; i < std::min(hint, n); ++i) {
+    if (matches(i)) return i;
+  }
+  return -1;
+}
+
+bool IsStruct(const Field& field) {
+  if (field.shape != Shape::kSingle || field.pointer) return false;
+  switch (field.type) {
+    case Type::kMessage:
+    case Type::kQuantity:
+    case Type::kTime:
+    case Type::kMicroTime:
+    case Type::kDuration:
+    case Type::kIntOrString:
+    case Type::kRawExtension:
+    case Type::kFieldsV1:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Presence EffectivePresence(const Field& field) {
+  if (field.presence == Presence::kOmitEmpty) {
+    if (IsStruct(field)) return Presence::kAlways;
+    if (field.pointer) return Presence::kPointer;
+  }
+  return field.presence;
+}
+
+Node Canonicalizer::View(std::string_view text) {
+  Node n;
+  n.kind = Kind::kString;
+  n.size = static_cast<uint32_t>(text.size());
+  n.text = text.data();
+  return n;
+}
+
+Node Canonicalizer::Text(std::string_view text) { return View(arena_.Copy(text)); }
+
+Node Canonicalizer::List(std::span<const Node> items) {
+  Node n;
+  n.kind = Kind::kList;
+  n.size = static_cast<uint32_t>(items.size());
+  Node* to = static_cast<Node*>(arena_.Allocate(items.size_bytes()));
+  std::copy(items.begin(), items.end(), to);
+  n.items = to;
+  return n;
+}
+
+Node Canonicalizer::Map(std::span<const Member> members) {
+  Node n = EmptyMap();
+  n.size = static_cast<uint32_t>(members.size());
+  Member* to = static_cast<Member*>(arena_.Allocate(members.size_bytes()));
+  std::copy(members.begin(), members.end(), to);
+  n.members = to;
+  return n;
+}
+
+Node Canonicalizer::SortedMap(std::span<const Member> members) {
+  Node n = Map(members);
+  Member* m = const_cast<Member*>(n.members);
+  Member* end = m + n.size;
+  bool sorted = true;
+  for (Member* p = m; p + 1 < end && sorted; ++p) sorted = p->name() < p[1].name();
+  if (sorted) return n;
+  std::stable_sort(m, end, ByKey);
+  Member* to = m;
+  for (Member* p = m; p != end; ++p) {
+    if (p + 1 == end || p->name() != p[1].name()) *to++ = *p;
+  }
+  n.size = static_cast<uint32_t>(to - m);
+  return n;
+}
+
+Node Canonicalizer::Scalar(const Node& node, const Field& field) {
+  std::string_view text = Value(&node).AsString();
+  bool is_text = node.kind == Kind::kString;
+  switch (field.type) {
+    case Type::kQuantity: {
+      std::string number;
+      if (node.kind == Kind::kInt) text = number = std::to_string(node.integer);
+      if (!is_text && number.empty()) return node;
+      std::string out;
+      auto form = CanonicalQuantity(text, out);
+      if (!form) return node;
+      return form->data() == text.data() && is_text ? node : Text(*form);
+    }
+    case Type::kTime:
+    case Type::kMicroTime: {
+      if (!is_text) return node;
+      auto time = ParseRfc3339(text);
+      if (!time) return node;
+      if (time->IsZero()) return Null();
+      std::string form = field.type == Type::kTime ? FormatTime(*time) : FormatMicroTime(*time);
+      return form == text ? node : Text(form);
+    }
+    case Type::kDuration: {
+      if (!is_text) return node;
+      auto duration = ParseGoDuration(text);
+      if (!duration) return node;
+      std::string form = FormatGoDuration(*duration);
+      return form == text ? node : Text(form);
+    }
+    default:
+      return node;
+  }
+}
+
+Node Canonicalizer::Zero(const Field& field, bool custom) {
+  Node n;
+  if (field.shape != Shape::kSingle || field.pointer) return Null();
+  switch (field.type) {
+    case Type::kBool:
+      n.kind = Kind::kBool;
+      n.boolean = false;
+      return n;
+    case Type::kInt32:
+    case Type::kInt64:
+    case Type::kUint32:
+    case Type::kDouble:
+    case Type::kIntOrString:
+      n.kind = Kind::kInt;
+      return n;
+    case Type::kString:
+      n = View("");
+      n.fixed = true;
+      return n;
+    case Type::kQuantity:
+      n = View("0");
+      n.fixed = true;
+      return n;
+    case Type::kDuration:
+      n = View("0s");
+      n.fixed = true;
+      return n;
+    case Type::kMessage:
+      return Assemble({}, Slot::Of(field, custom));
+    case Type::kBytes:
+    case Type::kTime:
+    case Type::kMicroTime:
+    case Type::kRawExtension:
+    case Type::kFieldsV1:
+    case Type::kAny:
+      return Null();
+  }
+  return n;
+}
+
+Node Canonicalizer::Element(Node node, const Slot& slot) {
+  if (node.kind != Kind::kNull || slot.custom || slot.field == nullptr) return node;
+  Field element = *slot.field;
+  element.shape = Shape::kSingle;
+  element.pointer = false;
+  if (element.type == Type::kBytes) element.type = Type::kString;
+  return Zero(element, slot.custom);
+}
+
+// Whether the field shows, and as what.
+bool Canonicalizer::Keep(const Field& field, const Message& parent, bool custom, Node& value) {
+  if (custom) return value.kind != Kind::kAbsent;
+  Presence presence = EffectivePresence(field);
+  bool nothing = value.kind == Kind::kNull || value.kind == Kind::kAbsent;
+  if (nothing) {
+    if (presence != Presence::kAlways) return false;
+    value = Zero(field, custom);
+    return true;
+  }
+  if (presence == Presence::kOmitEmpty) return !IsZero(value);
+  if (presence == Presence::kAlways && field.shape != Shape::kSingle && IsEmpty(value) &&
+      !(field.name == "items" && IsListKind(parent))) {
+    value = Null();
+  }
+  return true;
+}
+
+Node Canonicalizer::Assemble(std::span<const Entry> entries, const Slot& slot) {
+  const Message& message = *slot.message;
+  size_t n = message.fields.size();
+  // Where each field's entry is (+ 1).
+  constexpr size_t kInline = 128;
+  uint32_t small[kInline];
+  std::vector<uint32_t> large;
+  uint32_t* where = small;
+  if (n > kInline) {
+    large.resize(n);
+    where = large.data();
+  } else {
+    std::fill_n(small, n, 0);
+  }
+  size_t unknown = 0;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (entries[i].field >= 0) {
+      where[entries[i].field] = static_cast<uint32_t>(i + 1);
+    } else {
+      ++unknown;
+    }
+  }
+  auto* out = static_cast<Member*>(arena_.Allocate((n + unknown) * sizeof(Member)));
+  Member* at = out;
+  for (size_t i = 0; i < n; ++i) {
+    const Field& f = message.fields[i];
+    if (where[i] == 0) {
+      if (slot.custom || f.inlined || EffectivePresence(f) != Presence::kAlways) continue;
+      *at++ = NamedBy(f, slot.custom, Zero(f, slot.custom));
+      continue;
+    }
+    Node value = entries[where[i] - 1].member.value;
+    if (Keep(f, message, slot.custom, value)) *at++ = NamedBy(f, slot.custom, value);
+  }
+  if (unknown != 0 && message.preserve_unknown) {
+    for (const Entry& e : entries) {
+      if (e.field < 0) *at++ = e.member;
+    }
+  }
+  Node node = EmptyMap();
+  if (slot.custom) return SortedMap({out, at});
+  node.members = out;
+  node.size = static_cast<uint32_t>(at - out);
+  return node;
+}
+
+Node Canonicalizer::Canonical(const Node& node, const Slot& slot) {
+  if (node.kind == Kind::kList) {
+    bool typed = slot.shape == Shape::kList;
+    if (!typed && !slot.custom && !slot.Unknown()) return node;
+    Slot element = typed ? slot.Element() : Slot{.custom = slot.custom};
+    std::vector<Node> items;
+    items.reserve(node.size);
+    for (uint32_t i = 0; i < node.size; ++i) {
+      items.push_back(Element(Canonical(node.items[i], element), element));
+    }
+    return List(items);
+  }
+  if (node.kind != Kind::kMap) {
+    bool typed = slot.field != nullptr && slot.shape == Shape::kSingle && slot.message == nullptr;
+    return typed ? Scalar(node, *slot.field) : node;
+  }
+  if (slot.IsMessage()) {
+    std::vector<Entry> entries;
+    entries.reserve(node.size);
+    int hint = 0;
+    for (uint32_t i = 0; i < node.size; ++i) {
+      const Member& m = node.members[i];
+      int index = FieldIndex(*slot.message, m.name(), hint);
+      if (index >= 0) hint = index + 1;
+      Slot child = index < 0 ? Slot{.custom = slot.custom}
+                             : Slot::Of(slot.message->fields[index], slot.custom);
+      Entry& e = entries.emplace_back(index, m);
+      e.member.value = Canonical(m.value, child);
+    }
+    return Assemble(entries, slot);
+  }
+  bool typed = slot.shape == Shape::kMap;
+  // What stands free (RawExtension, FieldsV1) keeps its order, as Go keeps its bytes.
+  if (!typed && !slot.custom) return node;
+  Slot element = typed ? slot.Element() : Slot{.custom = slot.custom};
+  std::vector<Member> members(node.members, node.members + node.size);
+  for (Member& m : members) m.value = Element(Canonical(m.value, element), element);
+  return SortedMap(members);
+}
+
+}  // namespace sextant::api
