@@ -47,8 +47,6 @@ bool IsListKind(const Message& m) {
   return meta != nullptr && meta->message != nullptr && meta->message->name.ends_with(".ListMeta");
 }
 
-bool ByKey(const Member& a, const Member& b) { return a.name() < b.name(); }
-
 Member NamedBy(const Field& f, bool custom, const Node& value) {
   Member m;
   m.key = f.name.data();
@@ -60,21 +58,16 @@ Member NamedBy(const Field& f, bool custom, const Node& value) {
 
 }  // namespace
 
-int FieldIndex(const Message& message, std::string_view name, int hint) {
+int IndexOfField(const Message& message, std::string_view name, int hint) {
+  // Members usually come in order, most of the fields between them left out.
+  constexpr int kLook = 3;
   int n = static_cast<int>(message.fields.size());
-  const Field* fields = message.fields.data();
-  auto matches = [&](int i) {
-    const Field& f = fields[i];
-    return f.name.size() == name.size() && !f.inlined &&
-           std::memcmp(f.name.data(), name.data(), name.size()) == 0;
-  };
-  for (int i = hint; i < n; ++i) {
-    if (matches(i)) return i;
+  for (int i = hint; i < std::min(hint + kLook, n); ++i) {
+    const Field& f = message.fields[static_cast<size_t>(i)];
+    if (f.name == name && !f.inlined) return i;
   }
-  for (int i = 0; i < std::min(hint, n); ++i) {
-    if (matches(i)) return i;
-  }
-  return -1;
+  const Field* f = message.FindField(name);
+  return f == nullptr ? -1 : static_cast<int>(f - message.fields.data());
 }
 
 bool IsStruct(const Field& field) {
@@ -132,19 +125,25 @@ Node Canonicalizer::Map(std::span<const Member> members) {
 }
 
 Node Canonicalizer::SortedMap(std::span<const Member> members) {
-  Node n = Map(members);
-  Member* m = const_cast<Member*>(n.members);
-  Member* end = m + n.size;
   bool sorted = true;
-  for (Member* p = m; p + 1 < end && sorted; ++p) sorted = p->name() < p[1].name();
-  if (sorted) return n;
-  std::stable_sort(m, end, ByKey);
-  Member* to = m;
-  for (Member* p = m; p != end; ++p) {
-    if (p + 1 == end || p->name() != p[1].name()) *to++ = *p;
+  for (size_t i = 1; i < members.size() && sorted; ++i) {
+    sorted = members[i - 1].name() < members[i].name();
   }
-  n.size = static_cast<uint32_t>(to - m);
-  return n;
+  if (sorted) return Map(members);
+  std::vector<const Member*> order;
+  order.reserve(members.size());
+  for (const Member& m : members) order.push_back(&m);
+  std::ranges::sort(order, [](const Member* a, const Member* b) {
+    int by_name = a->name().compare(b->name());
+    return by_name != 0 ? by_name < 0 : a < b;
+  });
+  std::vector<Member> out;
+  out.reserve(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    bool last = i + 1 == order.size() || order[i]->name() != order[i + 1]->name();
+    if (last) out.push_back(*order[i]);
+  }
+  return Map(out);
 }
 
 Node Canonicalizer::Scalar(const Node& node, const Field& field) {
@@ -163,18 +162,19 @@ Node Canonicalizer::Scalar(const Node& node, const Field& field) {
     case Type::kTime:
     case Type::kMicroTime: {
       if (!is_text) return node;
-      auto time = ParseRfc3339(text);
-      if (!time) return node;
-      if (time->IsZero()) return Null();
-      std::string form = field.type == Type::kTime ? FormatTime(*time) : FormatMicroTime(*time);
-      return form == text ? node : Text(form);
+      TimeKind kind = field.type == Type::kTime ? TimeKind::kSeconds : TimeKind::kMicro;
+      std::string out;
+      auto form = CanonicalTime(text, kind, out);
+      if (!form) return node;
+      if (form->empty()) return Null();
+      return form->data() == text.data() ? node : Text(*form);
     }
     case Type::kDuration: {
       if (!is_text) return node;
-      auto duration = ParseGoDuration(text);
-      if (!duration) return node;
-      std::string form = FormatGoDuration(*duration);
-      return form == text ? node : Text(form);
+      std::string out;
+      auto form = CanonicalDuration(text, out);
+      if (!form) return node;
+      return form->data() == text.data() ? node : Text(*form);
     }
     default:
       return node;
@@ -211,6 +211,7 @@ Node Canonicalizer::Zero(const Field& field, bool custom) {
     case Type::kMessage:
       return Assemble({}, Slot::Of(field, custom));
     case Type::kBytes:
+    case Type::kStringList:
     case Type::kTime:
     case Type::kMicroTime:
     case Type::kRawExtension:
@@ -252,7 +253,7 @@ Node Canonicalizer::Assemble(std::span<const Entry> entries, const Slot& slot) {
   const Message& message = *slot.message;
   size_t n = message.fields.size();
   // Where each field's entry is (+ 1).
-  constexpr size_t kInline = 128;
+  constexpr size_t kInline = 64;
   uint32_t small[kInline];
   std::vector<uint32_t> large;
   uint32_t* where = small;
@@ -265,7 +266,7 @@ Node Canonicalizer::Assemble(std::span<const Entry> entries, const Slot& slot) {
   size_t unknown = 0;
   for (size_t i = 0; i < entries.size(); ++i) {
     if (entries[i].field >= 0) {
-      where[entries[i].field] = static_cast<uint32_t>(i + 1);
+      where[static_cast<size_t>(entries[i].field)] = static_cast<uint32_t>(i + 1);
     } else {
       ++unknown;
     }
@@ -316,10 +317,12 @@ Node Canonicalizer::Canonical(const Node& node, const Slot& slot) {
     int hint = 0;
     for (uint32_t i = 0; i < node.size; ++i) {
       const Member& m = node.members[i];
-      int index = FieldIndex(*slot.message, m.name(), hint);
+      int index = IndexOfField(*slot.message, m.name(), hint);
       if (index >= 0) hint = index + 1;
-      Slot child = index < 0 ? Slot{.custom = slot.custom}
-                             : Slot::Of(slot.message->fields[index], slot.custom);
+      Slot child{.custom = slot.custom};
+      if (index >= 0) {
+        child = Slot::Of(slot.message->fields[static_cast<size_t>(index)], slot.custom);
+      }
       Entry& e = entries.emplace_back(index, m);
       e.member.value = Canonical(m.value, child);
     }

@@ -44,7 +44,7 @@ struct Slot {
 
 // Index in message.fields of the field with this JSON name, -1 if none; looks from `hint` on first
 // (members usually come in order).
-int FieldIndex(const Message& message, std::string_view name, int hint);
+int IndexOfField(const Message& message, std::string_view name, int hint);
 
 // Types whose Go form is a struct: omitempty never drops them.
 bool IsStruct(const Field& field);

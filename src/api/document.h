@@ -251,6 +251,7 @@ class Mut {
   Mut Append() const;                     // a new absent item at the end (makes the list)
   Mut Insert(size_t i) const;
   std::vector<std::string> Keys() const;  // of a map, in order
+  Value Snapshot() const;                 // as it stands now; valid while the Editor lives
 
   void SetNull() const;
   void SetBool(bool v) const;
