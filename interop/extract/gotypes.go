@@ -295,6 +295,11 @@ func (w *world) message(p *pkg, name string, d *decl) (*message, error) {
 				return nil, fmt.Errorf("%s.%s is not in OpenAPI", name, fieldName)
 			}
 		}
+		// A field that is always written has the default zero: that goes without saying.
+		if zero := out.facts.defaultVal; out.always && !out.pointer &&
+			(zero == `""` || zero == "0" || zero == "false") {
+			out.facts.defaultVal = ""
+		}
 		m.fields = append(m.fields, out)
 	}
 	if !hasJSON && !emptyMessages[p.goPath+"."+name] {

@@ -17,7 +17,7 @@ type typeFacts struct {
 
 type fieldFacts struct {
 	required   bool
-	defaultVal string // JSON; only where it is not the zero value
+	defaultVal string // JSON
 	list       string
 	keys       []string
 	atomic     bool
@@ -122,8 +122,10 @@ func property(p map[string]any) *fieldFacts {
 	}
 	f.format, _ = props["Format"].(string)
 	values := list(props["Enum"])
-	if items := object(object(props["Items"])["Schema"]); values == nil && items != nil {
-		values = list(object(items["SchemaProps"])["Enum"])
+	for _, elements := range []string{"Items", "AdditionalProperties"} {
+		if values == nil {
+			values = list(object(object(object(props[elements])["Schema"])["SchemaProps"])["Enum"])
+		}
 	}
 	for _, v := range values {
 		f.enum = append(f.enum, v.(string))
@@ -134,9 +136,7 @@ func property(p map[string]any) *fieldFacts {
 	case map[string]any:
 	default:
 		text, _ := json.Marshal(d)
-		if s := string(text); s != `""` && s != "0" && s != "false" {
-			f.defaultVal = s
-		}
+		f.defaultVal = string(text)
 	}
 	return f
 }

@@ -75,8 +75,8 @@ struct Field {
   const Message* message = nullptr;  // element type when type == kMessage
   bool required = false;             // OpenAPI "required"
   bool immutable = false;
-  // JSON text of the declared default, "" for none. OpenAPI prints a zero default besides for what
-  // is kAlways and no pointer; that is not said here.
+  // JSON text of the declared default, "" for none. Besides, OpenAPI prints the zero value as default
+  // of single booleans, numbers, strings and messages that are kAlways and no pointer.
   std::string_view default_json;
   ListType list_type = ListType::kUnset;
   std::span<const std::string_view> list_map_keys;
