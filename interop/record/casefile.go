@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -183,10 +184,23 @@ func (c *caseFile) write() error {
 // variables are what {{NAME}} stands for in one case.
 type variables map[string]string
 
+const maxRepeat = 16 << 20
+
+var repeatPattern = regexp.MustCompile(`\{\{([0-9]+)\*([A-Za-z0-9])\}\}`)
+
 var variablePattern = regexp.MustCompile(`\{\{([A-Za-z0-9_]+)(\|q)?\}\}`)
 
 func (v variables) expand(s string) (string, error) {
 	var missing error
+	s = repeatPattern.ReplaceAllStringFunc(s, func(m string) string {
+		sub := repeatPattern.FindStringSubmatch(m)
+		n, err := strconv.Atoi(sub[1])
+		if err != nil || n > maxRepeat {
+			missing = fmt.Errorf("cannot repeat: %s", m)
+			return ""
+		}
+		return strings.Repeat(sub[2], n)
+	})
 	out := variablePattern.ReplaceAllStringFunc(s, func(m string) string {
 		sub := variablePattern.FindStringSubmatch(m)
 		text, ok := v[sub[1]]
