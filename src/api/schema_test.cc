@@ -174,6 +174,18 @@ TEST(SchemaTest, FieldsStandInGosOrder) {
   EXPECT_EQ(fields[2].go_name, "ObjectMeta");
 }
 
+TEST(SchemaTest, DescriptionsComeFromComments) {
+  EXPECT_FALSE(Core("Pod").description.empty());
+  EXPECT_FALSE(FieldOf("ResourceRequirements", "limits").description.empty());
+  // From the inlined source.
+  EXPECT_FALSE(FieldOf("Volume", "emptyDir").description.empty());
+  // From the field's message.
+  EXPECT_EQ(FieldOf("Pod", "metadata").description,
+            FieldOf("Node", "metadata").description);
+  EXPECT_FALSE(FieldOf("Pod", "metadata").description.empty());
+  EXPECT_FALSE(FieldOf("Pod", "kind").description.empty());
+}
+
 TEST(SchemaTest, OnlyJsonWhereKubernetesHasNoProtobuf) {
   const Registry& r = Registry::Builtin();
   EXPECT_TRUE(r.FindKindMessage({"meta.k8s.io", "v1"}, "Table")->json_only);

@@ -107,6 +107,7 @@ class Reader {
     for (const auto* each : files) Declare(*each);
     for (const auto* each : files) Fill(*each);
     SpreadJsonOnly();
+    ShareDescriptions();
     return std::move(model_);
   }
 
@@ -151,12 +152,7 @@ class Reader {
       MessageModel& out = model_.messages[static_cast<size_t>(index_.at(&d))];
       const bool json_only = (out.flags & kJsonOnlyFlag) != 0;
       if ((out.flags & kTopFlag) != 0) {
-        for (const char* name : {"kind", "apiVersion"}) {
-          FieldModel field;
-          field.name = name;
-          field.go_name = name == std::string("kind") ? "Kind" : "APIVersion";
-          out.fields.push_back(field);
-        }
+        AddTypeMeta(&out);
       }
       for (int k = 0; k < d.field_count(); ++k) {
         const pb::FieldDescriptor& fd = *d.field(k);
@@ -164,6 +160,28 @@ class Reader {
         if (json_only) field.number = 0;
         if (field.type == Type::kAny || HasScalarWithoutProtobuf(fd)) out.flags |= kJsonOnlyFlag;
         out.fields.push_back(std::move(field));
+      }
+    }
+  }
+
+  static void AddTypeMeta(MessageModel* out) {
+    FieldModel kind, version;
+    kind.name = "kind";
+    kind.go_name = "Kind";
+    kind.description = "Kind of the object, for example Pod.";
+    version.name = "apiVersion";
+    version.go_name = "APIVersion";
+    version.description = "API group and version that the object is written in, for example apps/v1.";
+    out->fields.push_back(kind);
+    out->fields.push_back(version);
+  }
+
+  // A field without a sentence of its own has that of its message.
+  void ShareDescriptions() {
+    for (MessageModel& message : model_.messages) {
+      for (FieldModel& field : message.fields) {
+        if (!field.description.empty() || field.message < 0) continue;
+        field.description = model_.messages[static_cast<size_t>(field.message)].description;
       }
     }
   }
