@@ -14,9 +14,7 @@ namespace {
 
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-bool IsAlnum(char c) {
-  return (c >= '0' && c <= '9') || (Lower(c) >= 'a' && Lower(c) <= 'z');
-}
+bool IsAlnum(char c) { return (c >= '0' && c <= '9') || (Lower(c) >= 'a' && Lower(c) <= 'z'); }
 
 // Lower case letters and digits only, so that "NVIDIA-A100-SXM4-80GB" meets its product name.
 std::string Fold(std::string_view name) {
@@ -78,6 +76,7 @@ void ReadBoard(const Json& j, Model& m) {
   m.pci_class = static_cast<int>(j.At("pci_class").Int(0x0302));
   m.pcie_gen = Int(j.At("pcie_gen"));
   m.multiprocessors = Int(j.At("multiprocessors"));
+  m.remap_banks = Int(j.At("remap_banks"));
   m.fan = j.At("fan").Bool();
   m.ecc = j.At("ecc").Bool(true);
   m.c2c = j.At("c2c").Bool();

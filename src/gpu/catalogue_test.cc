@@ -10,10 +10,11 @@ namespace sextant::gpu {
 namespace {
 
 TEST(Catalogue, HasTheModelsOfTheIssue) {
-  for (const char* name :
-       {"v100", "t4", "a10", "a30", "a40", "a100", "a100-40gb", "a100-80gb", "a100-pcie",
-        "a100-80gb-pcie", "l4", "l40s", "h100", "h100-pcie", "h100-nvl", "h200", "gh200", "b200",
-        "gb200", "b300", "gb300", "rtx-pro-6000"}) {
+  for (const char* name : {"v100",  "t4",          "a10",       "a30",       "a40",
+                           "a100",  "a100-40gb",   "a100-80gb", "a100-pcie", "a100-80gb-pcie",
+                           "l4",    "l40s",        "h100",      "h100-pcie", "h100-nvl",
+                           "h200",  "gh200",       "b200",      "gb200",     "b300",
+                           "gb300", "rtx-pro-6000"}) {
     EXPECT_TRUE(FindModel(name).has_value()) << name;
   }
 }
@@ -69,8 +70,8 @@ TEST(Catalogue, ServersAddUp) {
   }
 }
 
-// GFD's and nvidia-smi's rule (go-nvlib, device/mig_profile.go): the memory part of a profile's name
-// follows from its memory and the card's.
+// GFD's and nvidia-smi's rule (go-nvlib, device/mig_profile.go): the memory part of a profile's
+// name follows from its memory and the card's.
 int NameGigabytes(int mig_mib, int card_mib) {
   const double eighths = std::ceil(static_cast<double>(mig_mib) / card_mib * 8) / 8;
   return static_cast<int>(std::round(eighths * std::ceil(card_mib / 1024.0)));
@@ -84,9 +85,8 @@ TEST(Catalogue, MigProfilesFit) {
       SCOPED_TRACE(m.id + " " + p.name);
       EXPECT_TRUE(ids.insert(p.id).second);
       EXPECT_TRUE(names.insert(p.name).second);
-      const std::string stem =
-          std::to_string(p.slices) + "g." +
-          std::to_string(NameGigabytes(p.memory_mib, m.memory_mib)) + "gb";
+      const std::string stem = std::to_string(p.slices) + "g." +
+                               std::to_string(NameGigabytes(p.memory_mib, m.memory_mib)) + "gb";
       EXPECT_TRUE(p.name.starts_with(stem)) << stem;
       EXPECT_GE(static_cast<int>(p.starts.size()), p.instances);
       EXPECT_LE(p.instances * p.slices, m.mig_max_instances);

@@ -45,7 +45,7 @@ struct MigDevice {
   std::string uuid;     // "MIG-..."
   std::string profile;  // name in the model's mig_profiles
   int gpu_instance = 0, compute_instance = 0;
-  int start = 0;        // first memory slice
+  int start = 0;  // first memory slice
 
   bool operator==(const MigDevice&) const = default;
 };
@@ -54,8 +54,8 @@ struct MigDevice {
 enum class Allocation { kPlugin, kDra };
 
 struct Card {
-  int index = 0;   // as nvidia-smi counts: 0.. within this inventory
-  int minor = 0;   // /dev/nvidia<minor>; keeps its host value in a view
+  int index = 0;  // as nvidia-smi counts: 0.. within this inventory
+  int minor = 0;  // /dev/nvidia<minor>; keeps its host value in a view
   std::string uuid;
   std::string bus_id;  // "00000000:07:00.0", NVML's form
   std::string serial;
@@ -63,8 +63,8 @@ struct Card {
   std::string product;           // the model's, or the pool's own
   int memory_mib = 0;            // the model's, or the pool's own
   int numa_node = -1;
-  std::string cpus;              // of the NUMA node, "0-31,64-95"
-  int slot = 0;                  // place in the model's usual server (ServerLayout)
+  std::string cpus;  // of the NUMA node, "0-31,64-95"
+  int slot = 0;      // place in the model's usual server (ServerLayout)
   Allocation allocation = Allocation::kPlugin;
 
   bool mig_enabled = false;
@@ -73,12 +73,12 @@ struct Card {
   bool healthy = true;
   std::string unhealthy_reason;  // for a person; empty when healthy
   int last_xid = 0;
-  bool lost = false;             // fell off the bus: nvidia-smi cannot reach it
+  bool lost = false;  // fell off the bus: nvidia-smi cannot reach it
   bool ecc_enabled = true;
   int64_t ecc_corrected = 0, ecc_uncorrected = 0;  // since the driver was loaded
 
   int gpu_util = 0, memory_util = 0;
-  int memory_used_mib = 0;       // beyond what the driver reserves
+  int memory_used_mib = 0;  // beyond what the driver reserves
   std::vector<Process> processes;
 
   bool operator==(const Card&) const = default;
@@ -114,11 +114,11 @@ struct MigWish {
 struct PoolSpec {
   std::string model = "a100-sxm4-40gb";  // any name that FindModel knows
   int count = 8;
-  std::string product;      // printed instead of the model's name (fake-gpu-operator's pools)
-  int memory_mib = 0;       // instead of the model's memory; 0: the model's
+  std::string product;  // printed instead of the model's name (fake-gpu-operator's pools)
+  int memory_mib = 0;   // instead of the model's memory; 0: the model's
   std::string driver_version, cuda_version;  // empty: the model's
   std::string machine;                       // empty: the usual server's
-  int dra_cards = 0;        // the last so many cards are offered by DRA, the others by the plugin
+  int dra_cards = 0;  // the last so many cards are offered by DRA, the others by the plugin
   bool mig_enabled = false;
   std::vector<MigWish> mig;  // per card; implies mig_enabled
 };

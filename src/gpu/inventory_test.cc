@@ -79,7 +79,8 @@ TEST(BuildInventory, Refuses) {
 }
 
 TEST(BuildInventory, CutsMig) {
-  const Inventory node = Build({.count = 1, .mig = {{"1g.5gb", 2}, {"2g.10gb", 1}, {"3g.20gb", 1}}});
+  const Inventory node =
+      Build({.count = 1, .mig = {{"1g.5gb", 2}, {"2g.10gb", 1}, {"3g.20gb", 1}}});
   const Card& card = node.cards[0];
   EXPECT_TRUE(card.mig_enabled);
   ASSERT_EQ(card.mig.size(), 4u);
@@ -87,9 +88,10 @@ TEST(BuildInventory, CutsMig) {
   EXPECT_EQ(card.mig[0].start, 4);
   EXPECT_EQ(card.mig[0].gpu_instance, 2);
   EXPECT_EQ(card.mig[1].profile, "2g.10gb");
-  EXPECT_EQ(card.mig[1].start, 2);
-  EXPECT_EQ(card.mig[1].gpu_instance, 4);
-  EXPECT_EQ(card.mig[2].gpu_instance, 7);
+  EXPECT_EQ(card.mig[1].start, 0);
+  EXPECT_EQ(card.mig[1].gpu_instance, 3);
+  EXPECT_EQ(card.mig[2].gpu_instance, 9);
+  EXPECT_EQ(card.mig[3].gpu_instance, 10);
   std::set<std::string> uuids;
   std::set<int> instances;
   for (const MigDevice& d : card.mig) {
@@ -109,8 +111,10 @@ TEST(BuildInventory, TakesEveryGeometryOfOneProfile) {
     }
   }
   // mig-parted's all-balanced.
-  EXPECT_TRUE(BuildInventory({.model = "h200", .mig = {{"1g.18gb", 2}, {"2g.35gb", 1}, {"3g.71gb", 1}}},
-                             "c", "n").has_value());
+  EXPECT_TRUE(
+      BuildInventory({.model = "h200", .mig = {{"1g.18gb", 2}, {"2g.35gb", 1}, {"3g.71gb", 1}}},
+                     "c", "n")
+          .has_value());
   EXPECT_TRUE(BuildInventory({.model = "a100", .mig = {{"4g.20gb", 1}, {"3g.20gb", 1}}}, "c", "n")
                   .has_value());
 }
@@ -133,9 +137,14 @@ TEST(View, ShowsExactlyWhatIsGiven) {
 TEST(View, ShowsOneMigDevice) {
   Inventory node = Build({.count = 2, .mig = {{"1g.5gb", 7}}});
   const MigDevice& chosen = node.cards[1].mig[3];
-  node.cards[1].processes = {{.pid = 1, .name = "mine", .memory_mib = 10,
-                              .gpu_instance = chosen.gpu_instance, .compute_instance = 0},
-                             {.pid = 2, .name = "other", .memory_mib = 10,
+  node.cards[1].processes = {{.pid = 1,
+                              .name = "mine",
+                              .memory_mib = 10,
+                              .gpu_instance = chosen.gpu_instance,
+                              .compute_instance = 0},
+                             {.pid = 2,
+                              .name = "other",
+                              .memory_mib = 10,
                               .gpu_instance = node.cards[1].mig[0].gpu_instance,
                               .compute_instance = 0}};
   const std::vector<std::string> wanted = {chosen.uuid};
@@ -170,7 +179,10 @@ TEST(ParseInventory, RefusesWhatIsWrong) {
     EXPECT_FALSE(ParseInventory(good.substr(0, cut)).has_value()) << cut;
   }
   for (const char* text : {
-           "", "[]", "null", R"({"format":2,"cards":[]})",
+           "",
+           "[]",
+           "null",
+           R"({"format":2,"cards":[]})",
            R"({"format":1,"cards":[{"model":"nothing"}]})",
            R"({"format":1,"cards":[{"model":"t4"}]})",
            R"({"format":1,"cards":[{"model":"t4","uuid":"GPU-1","bus_id":"x","memory_mib":-5}]})",

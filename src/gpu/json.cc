@@ -195,9 +195,7 @@ int64_t Json::Int(int64_t otherwise) const {
   return static_cast<int64_t>(number_);
 }
 
-double Json::Num(double otherwise) const {
-  return type_ == Type::kNumber ? number_ : otherwise;
-}
+double Json::Num(double otherwise) const { return type_ == Type::kNumber ? number_ : otherwise; }
 
 bool Json::Bool(bool otherwise) const { return type_ == Type::kBool ? bool_ : otherwise; }
 

@@ -7,7 +7,7 @@
 // Why not simdjson: this code is linked into the static nvidia-smi that goes into other people's
 // containers and stays small. Objects keep the order of the text. Reading a member that is not
 // there, or a value of another type, gives an empty value: the loaders check what they need.
-// Limits: kMaxDepth levels and kMaxBytes of text; beyond them Parse fails. Plain values, no threads.
+// Limits: kMaxDepth levels and kMaxBytes of text; beyond them Parse fails. Plain values.
 // Source of the rule: RFC 8259.
 #pragma once
 

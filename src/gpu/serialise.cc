@@ -65,7 +65,8 @@ Status ReadMig(const Json& j, Card& card) {
     d.compute_instance = Int(entry.At("ci"));
     d.start = Int(entry.At("start"));
     if (d.uuid.empty() || card.model->FindMigProfile(d.profile) == nullptr) {
-      return Fail(BadRequest("inventory: card " + card.uuid + " has a MIG device of unknown profile"));
+      return Fail(
+          BadRequest("inventory: card " + card.uuid + " has a MIG device of unknown profile"));
     }
     card.mig.push_back(std::move(d));
   }
