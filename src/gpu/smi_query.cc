@@ -322,9 +322,30 @@ void MemoryAndUse(const Subject& s, Fields& out) {
                        NotAvailable("Pending", "pending_dram_encryption")}));
 }
 
+// Volta counts by place and kind of error; later cards by SRAM and DRAM.
+Fields VoltaEccCounters(const Subject& s) {
+  const auto kind = [&s](std::string_view label, std::string_view tag, int64_t memory, bool cbu) {
+    const auto count = [&s](std::string_view l, std::string_view t, int64_t n) {
+      return s.card.ecc_enabled ? Leaf(l, t, std::to_string(n)) : NotAvailable(l, t);
+    };
+    return Group(
+        label, tag,
+        {count("Device Memory", "device_memory", memory),
+         count("Register File", "register_file", 0), count("L1 Cache", "l1_cache", 0),
+         count("L2 Cache", "l2_cache", 0), NotAvailable("Texture Memory", "texture_memory"),
+         NotAvailable("Texture Shared", "texture_shm"),
+         cbu ? count("CBU", "cbu", 0) : NotAvailable("CBU", "cbu"),
+         count("Total", "total", memory)});
+  };
+  // The blanks at the end are nvidia-smi's own.
+  return {kind("Single Bit            ", "single_bit", s.card.ecc_corrected, false),
+          kind("Double Bit            ", "double_bit", s.card.ecc_uncorrected, true)};
+}
+
 // The counters of one time span. `counted`: whether ECC is on.
 Fields EccCounters(const Subject& s) {
   const bool counted = s.card.ecc_enabled;
+  if (s.model.compute_major == 7 && s.model.compute_minor == 0) return VoltaEccCounters(s);
   const auto count = [counted](std::string_view label, std::string_view tag, int64_t n) {
     return counted ? Leaf(label, tag, std::to_string(n)) : NotAvailable(label, tag);
   };

@@ -95,6 +95,7 @@ TEST(SmiGolden, Views) {
       {"v100-topo.txt", Build({.model = "v100"}), "topo -m"},
       {"gb200-topo.txt", Build({.model = "gb200", .count = 4}), "topo -m"},
       {"gb200-table.txt", Build({.model = "gb200", .count = 4}), ""},
+      {"v100-ecc.txt", Build({.model = "v100", .count = 1}), "-q -d ECC,PAGE_RETIREMENT"},
       {"t4-query.txt", Build({.model = "t4", .count = 1}), "-q"},
       {"rtx-table.txt", rtx, ""},
       {"rtx-mig-profiles.txt", rtx, "mig -i 1 -lgip"},
