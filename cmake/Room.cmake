@@ -59,3 +59,13 @@ function(sextant_room name)
     target_link_libraries(${name}_bench PRIVATE room_${name} benchmark benchmark_main)
   endif()
 endfunction()
+
+# sextant_program(<name> <source>... DEPS lib...): a program, at the top of the build folder. In
+# release builds the C++ runtime is linked in, so that it runs on any distribution of its age.
+function(sextant_program name)
+  cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  target_precompile_headers(${name} REUSE_FROM sextant_pch)
+  target_link_libraries(${name} PRIVATE sextant_flags ${ARG_DEPS} ${sextant_static_runtime})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+endfunction()
