@@ -83,6 +83,10 @@ struct Peer {
   std::string server_name;  // SNI; empty if the client sent none
   std::string alpn;         // "h2", "http/1.1" or empty
   std::optional<ClientCert> client_cert;
+  // Why a certificate that the client did show is not in client_cert; else empty. As in
+  // kube-apiserver, the handshake does not fail: the request is to be answered 401 then, unless it
+  // is authenticated in another way.
+  std::string client_cert_error;
 };
 
 struct Request {

@@ -38,6 +38,8 @@ class FdHandler {
  public:
   virtual ~FdHandler() = default;
   virtual void OnReady(bool readable, bool writable) = 0;
+  // The thread is stopping: last call, on the I/O thread. Close the descriptor now.
+  virtual void OnStop() = 0;
 };
 
 class IoThread : public Loop {
@@ -52,11 +54,13 @@ class IoThread : public Loop {
   bool Cancel(TimerId id) override;
   const Clock& clock() const override;
   bool OnLoop() const override;
-  // Joins the thread; what was posted but has not begun is dropped. Idempotent; not from itself.
+  // Tells every FdHandler still there (OnStop) and joins the thread; what was posted but has not
+  // begun is dropped. Idempotent; not from itself.
   void Stop();
 
-  // Level-triggered. `handler` must stay alive until Unwatch(fd), which may be called inside
-  // OnReady and after which `handler` is not called again, even for events already fetched.
+  // Level-triggered; with neither flag nothing is reported, not even a hang-up. `handler` must stay
+  // alive until Unwatch(fd), which may be called inside OnReady and after which `handler` is not
+  // called again, even for events already fetched.
   void Watch(int fd, bool read, bool write, FdHandler* handler);
   void Change(int fd, bool read, bool write);
   void Unwatch(int fd);
@@ -64,6 +68,9 @@ class IoThread : public Loop {
   // Looks `host` up (at once if it is numeric) and calls `done` on this thread.
   using ResolveDone = std::move_only_function<void(Result<std::vector<Endpoint>>)>;
   void Resolve(std::string host, uint16_t port, ResolveDone done);
+
+  // Posts to this thread and may outlive it: then what is posted is dropped.
+  std::shared_ptr<Executor> poster() const;
 
  private:
   struct Impl;

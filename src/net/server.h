@@ -40,10 +40,15 @@ struct ServerLimits {
   Duration write_timeout = std::chrono::seconds(60);
 };
 
+// Makes the body of an answer that net itself gives (400 for a bad message, 408, 413, 431 ...):
+// content type and bytes.
+using ErrorRenderer = std::function<std::pair<std::string, std::string>(const Error&)>;
+
 struct ServerOptions {
   Endpoint listen;  // port 0: any free port; a path: a unix socket of mode 0600
   std::optional<ServerTls> tls;
   ServerLimits limits;
+  ErrorRenderer render_error;  // plain text if not set
 };
 
 struct ServerStats {

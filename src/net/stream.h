@@ -18,7 +18,7 @@
 
 namespace sextant::net {
 
-// Bytes a stream holds for a slow reader before Send answers false.
+// A stream that holds more than this for a slow reader takes no more: Send answers false.
 inline constexpr size_t kMaxStreamBuffer = 4 << 20;
 
 class ByteStream {
@@ -33,7 +33,7 @@ class ByteStream {
   virtual ~ByteStream() = default;
   // Begins reading. Once, before that nothing is read.
   virtual void Start(Handlers handlers) = 0;
-  // False if closed or if more than kMaxStreamBuffer would be held (an empty queue takes any size).
+  // False, and nothing is taken, if the stream is closed or holds more than kMaxStreamBuffer.
   virtual bool Send(Buffer bytes) = 0;
   bool Send(std::string bytes) { return Send(MakeBuffer(std::move(bytes))); }
   // No more bytes will follow: half close, after what is queued is sent.

@@ -109,8 +109,7 @@ struct ServerTls {
   CertificateAndKey default_certificate;
   // Further certificates, chosen when the client's SNI is exactly `first` (lower case).
   std::vector<std::pair<std::string, CertificateAndKey>> by_server_name;
-  // If set, a client may show a certificate; one that does not verify against these fails the
-  // handshake.
+  // If set, a client may show a certificate, which is verified against these (Peer::client_cert).
   std::string client_ca_pem;
 };
 

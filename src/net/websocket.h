@@ -45,7 +45,7 @@ class WebSocket {
 
   virtual ~WebSocket() = default;
   virtual void Start(Handlers handlers) = 0;  // once; nothing is read before
-  // False if closed or if more than kMaxStreamBuffer would be held.
+  // False, and nothing is taken, if it is closed or holds more than kMaxStreamBuffer.
   virtual bool Send(bool binary, std::string_view message) = 0;
   // Sends a Close after what is queued; the connection ends when the peer has answered.
   virtual void Close(WsClose code, std::string_view reason = {}) = 0;
