@@ -41,6 +41,7 @@ type field struct {
 	goName, name, jsonName string
 	number                 int
 	typ                    string // proto type
+	goType, plainType      string
 	shape                  string // "", "repeated", "map"
 	pointer, always        bool
 	omitzero, inline       bool
@@ -165,7 +166,9 @@ type resolved struct {
 	proto   string // scalar name or message reference
 	shape   string
 	pointer bool
-	isValue bool // a struct held by value
+	isValue bool   // a struct held by value
+	goType  string // as Go's reflection prints it
+	plain   string // the same with named strings, lists and maps replaced by what they are
 }
 
 func (w *world) build(p *pkg) error {
@@ -252,7 +255,7 @@ func (w *world) message(p *pkg, name string, d *decl) (*message, error) {
 			m.top = true
 			continue
 		}
-		out := &field{typ: r.proto, shape: r.shape, pointer: r.pointer, inline: fieldName == ""}
+		out := &field{typ: r.proto, goType: r.goType, plainType: r.plain, shape: r.shape, pointer: r.pointer, inline: fieldName == ""}
 		if len(f.Names) > 0 {
 			out.goName = f.Names[0].Name
 		} else {
@@ -332,28 +335,33 @@ func (w *world) resolve(p *pkg, d *decl, e ast.Expr) (resolved, error) {
 		return r, err
 	case *ast.ArrayType:
 		if id, ok := t.Elt.(*ast.Ident); ok && id.Name == "byte" {
-			return resolved{proto: "bytes"}, nil
+			return resolved{proto: "bytes", goType: "[]uint8", plain: "[]uint8"}, nil
 		}
 		r, err := w.resolve(p, d, t.Elt)
 		if err == nil && r.shape != "" {
 			err = fmt.Errorf("list of lists")
 		}
-		return resolved{proto: r.proto, shape: "repeated"}, err
+		return resolved{proto: r.proto, shape: "repeated", goType: "[]" + r.goType, plain: "[]" + r.plain}, err
 	case *ast.MapType:
 		r, err := w.resolve(p, d, t.Value)
 		if err == nil && r.shape != "" {
 			err = fmt.Errorf("map of lists")
 		}
-		return resolved{proto: r.proto, shape: "map"}, err
+		key, keyErr := w.resolve(p, d, t.Key)
+		if err == nil {
+			err = keyErr
+		}
+		return resolved{proto: r.proto, shape: "map", goType: "map[" + key.goType + "]" + r.goType,
+			plain: "map[string]" + r.plain}, err
 	case *ast.InterfaceType:
-		return resolved{proto: anyType, isValue: true}, nil
+		return resolved{proto: anyType, isValue: true, goType: "interface {}", plain: "string"}, nil
 	case *ast.Ident:
 		return w.named(p, d, p, t.Name)
 	case *ast.SelectorExpr:
 		alias := t.X.(*ast.Ident).Name
 		path := d.imports[alias]
 		if path == "k8s.io/apimachinery/pkg/types" {
-			return resolved{proto: "string"}, nil
+			return resolved{proto: "string", goType: "types." + t.Sel.Name, plain: "string"}, nil
 		}
 		q := w.packages[path]
 		if q == nil {
@@ -370,7 +378,11 @@ const anyType = "sx.AnyValue"
 // The type `name` of package q, as seen from package p.
 func (w *world) named(p *pkg, d *decl, q *pkg, name string) (resolved, error) {
 	if b, ok := basics[name]; ok && q == p {
-		return resolved{proto: b}, nil
+		plain := b
+		if b == "double" {
+			plain = "float64"
+		}
+		return resolved{proto: b, goType: name, plain: plain}, nil
 	}
 	full := q.goPath + "." + name
 	if name == "TypeMeta" {
@@ -380,29 +392,36 @@ func (w *world) named(p *pkg, d *decl, q *pkg, name string) (resolved, error) {
 	if t == nil {
 		return resolved{}, fmt.Errorf("unknown type %s", full)
 	}
+	goType := q.name + "." + name
+	self := resolved{isValue: true, goType: goType, plain: goType}
 	ref := name
 	if q != p {
 		ref = protoPackage(q.goPath) + "." + name
 	}
+	self.proto = ref
 	if _, ok := scalars[full]; ok {
-		return resolved{proto: ref, isValue: true}, nil
+		return self, nil
 	}
 	switch u := t.spec.Type.(type) {
 	case *ast.StructType:
-		return resolved{proto: ref, isValue: true}, nil
+		return self, nil
 	case *ast.InterfaceType:
 		return resolved{}, fmt.Errorf("interface %s", full)
 	case *ast.ArrayType:
 		if id, ok := u.Elt.(*ast.Ident); ok && id.Name == "string" {
-			return resolved{proto: ref}, nil // a list with a message of its own
+			self.isValue, self.plain = false, "[]string"
+			return self, nil // a list with a message of its own
 		}
-		return w.resolve(q, t, t.spec.Type)
 	case *ast.SelectorExpr:
 		if _, ok := u.X.(*ast.Ident); ok && name == "List" {
-			return resolved{proto: ref, isValue: true}, nil
+			return self, nil
 		}
 	}
-	return w.resolve(q, t, t.spec.Type)
+	r, err := w.resolve(q, t, t.spec.Type)
+	if !t.spec.Assign.IsValid() { // an alias has no name of its own
+		r.goType = goType
+	}
+	return r, err
 }
 
 func protoPackage(goPath string) string {

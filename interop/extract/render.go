@@ -166,6 +166,7 @@ func fieldText(f *field) string {
 		expected = upperFirst(f.jsonName)
 	}
 	add(f.goName != "" && f.goName != expected, "go: %q", f.goName)
+	add(f.goType != f.plainType, "type: %q", f.goType)
 	add(f.inline, "inline: true")
 	add(f.pointer, "ptr: true")
 	add(f.omitzero, "omitzero: true")

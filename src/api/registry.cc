@@ -122,6 +122,7 @@ class BuiltinRegistry final : public Registry {
     Field f;
     f.name = Get(row.name);
     f.go_name = Get(row.go_name);
+    f.go_type = Get(row.go_type);
     f.number = row.number;
     f.type = static_cast<Type>(row.type);
     f.shape = static_cast<Shape>(row.shape);

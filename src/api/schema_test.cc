@@ -129,6 +129,15 @@ TEST(SchemaTest, PresenceFollowsGo) {
   EXPECT_EQ(created->type, Type::kTime);
 }
 
+TEST(SchemaTest, GoTypes) {
+  EXPECT_EQ(FieldOf("PodSpec", "restartPolicy").go_type, "v1.RestartPolicy");
+  EXPECT_EQ(FieldOf("PersistentVolumeClaimSpec", "accessModes").go_type,
+            "[]v1.PersistentVolumeAccessMode");
+  EXPECT_EQ(FieldOf("ResourceRequirements", "limits").go_type, "v1.ResourceList");
+  EXPECT_EQ(FieldOf("PodSpec", "nodeName").go_type, "");  // string
+  EXPECT_EQ(FieldOf("PodSpec", "containers").go_type, "");  // []v1.Container
+}
+
 TEST(SchemaTest, ListsAndPatchKeys) {
   const Field& ports = FieldOf("ServiceSpec", "ports");
   EXPECT_EQ(ports.list_type, ListType::kMap);

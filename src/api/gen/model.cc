@@ -198,6 +198,7 @@ class Reader {
     FieldModel out;
     out.name = fd.json_name();
     out.go_name = facts.has_go() ? facts.go() : UpperFirst(out.name);
+    out.go_type = facts.type();
     out.number = static_cast<uint32_t>(fd.number());
     out.description = Comment(fd);
     out.type = TypeOf(value);

@@ -10,7 +10,7 @@
 namespace sextant::api::gen {
 
 struct FieldModel {
-  std::string name, go_name, default_json, merge_key, description;
+  std::string name, go_name, go_type, default_json, merge_key, description;
   std::vector<std::string> list_map_keys, enum_values;
   uint32_t number = 0;
   int message = -1;  // index into Model::messages

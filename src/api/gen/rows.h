@@ -33,7 +33,7 @@ enum FieldFlag : uint16_t {
 };
 
 struct FieldRow {
-  Text name = 0, go_name = 0, default_json = 0, merge_key = 0, description = 0;
+  Text name = 0, go_name = 0, go_type = 0, default_json = 0, merge_key = 0, description = 0;
   Strings list_map_keys, enum_values;
   uint16_t number = 0;
   uint16_t message = kNoMessage;

@@ -104,8 +104,8 @@ class Tables {
                              m.flags);
     for (const FieldModel& f : m.fields) {
       fields_ += fmt::format(
-          "{{{},{},{},{},{},{},{},{},{},{},{},{},{},{}}},\n", text_.Add(f.name),
-          text_.Add(f.go_name), text_.Add(f.default_json), text_.Add(f.merge_key),
+          "{{{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}}},\n", text_.Add(f.name),
+          text_.Add(f.go_name), text_.Add(f.go_type), text_.Add(f.default_json), text_.Add(f.merge_key),
           text_.Add(f.description), AddStrings(f.list_map_keys), AddStrings(f.enum_values), f.number,
           Ref(f.message), f.flags, static_cast<int>(f.type), static_cast<int>(f.shape),
           static_cast<int>(f.presence), static_cast<int>(f.list_type));
