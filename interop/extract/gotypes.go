@@ -235,68 +235,27 @@ func (w *world) message(p *pkg, name string, d *decl) (*message, error) {
 	}
 	hasJSON, numbered := false, 0
 	for _, f := range d.spec.Type.(*ast.StructType).Fields.List {
-		if f.Tag == nil {
-			continue
-		}
-		raw, _ := strconv.Unquote(f.Tag.Value)
-		tag := reflect.StructTag(raw)
-		json, ok := tag.Lookup("json")
-		if !ok || json == "-" {
-			continue
-		}
-		hasJSON = true
-		parts := strings.Split(json, ",")
-		fieldName := parts[0]
-		r, err := w.resolve(p, d, f.Type)
+		out, err := w.field(p, d, f)
 		if err != nil {
 			return nil, fmt.Errorf("%s.%v: %v", name, f.Names, err)
 		}
-		if fieldName == "" && len(f.Names) == 0 && (r.proto == "TypeMeta") {
+		if out == nil {
+			continue
+		}
+		hasJSON = true
+		if out.goName == typeMeta {
 			m.top = true
 			continue
 		}
-		out := &field{typ: r.proto, goType: r.goType, plainType: r.plain, shape: r.shape, pointer: r.pointer, inline: fieldName == ""}
-		if len(f.Names) > 0 {
-			out.goName = f.Names[0].Name
-		} else {
-			out.goName = out.typ[strings.LastIndex(out.typ, ".")+1:]
-		}
-		omitempty := false
-		for _, o := range parts[1:] {
-			omitempty = omitempty || o == "omitempty"
-			out.omitzero = out.omitzero || o == "omitzero"
-		}
-		out.always = (!omitempty || (r.isValue && !r.pointer && r.shape == "")) && !out.omitzero
-		out.name = fieldName
-		if pb, ok := tag.Lookup("protobuf"); ok {
-			pieces := strings.Split(pb, ",")
-			out.number, err = strconv.Atoi(pieces[1])
-			if err != nil {
-				return nil, fmt.Errorf("%s.%s: protobuf tag %q", name, out.goName, pb)
-			}
-			for _, piece := range pieces {
-				if n, ok := strings.CutPrefix(piece, "name="); ok {
-					out.name = n
-				}
-			}
-			if out.name == "" {
-				out.name = strings.ToLower(out.goName[:1]) + out.goName[1:]
-			}
+		if out.number != 0 {
 			numbered++
 		}
-		if !out.inline && out.name != fieldName {
-			out.jsonName = fieldName
-		}
-		if out.inline {
-			out.always = true
-		}
-		out.immutable = strings.Contains(rawDoc(f.Doc), "+k8s:immutable")
 		if facts != nil && !out.inline {
-			if ff, ok := facts.fields[fieldName]; ok {
-				out.facts = *ff
-			} else {
-				return nil, fmt.Errorf("%s.%s is not in OpenAPI", name, fieldName)
+			ff, ok := facts.fields[out.json()]
+			if !ok {
+				return nil, fmt.Errorf("%s.%s is not in OpenAPI", name, out.json())
 			}
+			out.facts = *ff
 		}
 		// A field that is always written has the default zero: that goes without saying.
 		if zero := out.facts.defaultVal; out.always && !out.pointer &&
@@ -320,6 +279,82 @@ func (w *world) message(p *pkg, name string, d *decl) (*message, error) {
 		return nil, fmt.Errorf("%s: %d of %d fields have numbers", name, numbered, len(m.fields))
 	}
 	return m, nil
+}
+
+const typeMeta = "TypeMeta"
+
+// The JSON name.
+func (f *field) json() string {
+	if f.jsonName != "" {
+		return f.jsonName
+	}
+	return f.name
+}
+
+// One field of a struct; nil for what JSON does not have.
+func (w *world) field(p *pkg, d *decl, f *ast.Field) (*field, error) {
+	if f.Tag == nil {
+		return nil, nil
+	}
+	raw, _ := strconv.Unquote(f.Tag.Value)
+	tag := reflect.StructTag(raw)
+	json, ok := tag.Lookup("json")
+	if !ok || json == "-" {
+		return nil, nil
+	}
+	parts := strings.Split(json, ",")
+	r, err := w.resolve(p, d, f.Type)
+	if err != nil {
+		return nil, err
+	}
+	if parts[0] == "" && len(f.Names) == 0 && r.proto == typeMeta {
+		return &field{goName: typeMeta}, nil
+	}
+	out := &field{name: parts[0], typ: r.proto, goType: r.goType, plainType: r.plain, shape: r.shape,
+		pointer: r.pointer, inline: parts[0] == ""}
+	if len(f.Names) > 0 {
+		out.goName = f.Names[0].Name
+	} else {
+		out.goName = out.typ[strings.LastIndex(out.typ, ".")+1:]
+	}
+	omitempty := false
+	for _, o := range parts[1:] {
+		omitempty = omitempty || o == "omitempty"
+		out.omitzero = out.omitzero || o == "omitzero"
+	}
+	// Go's omitempty means nothing for a struct.
+	out.always = (!omitempty || (r.isValue && !r.pointer && r.shape == "")) && !out.omitzero || out.inline
+	if pb, ok := tag.Lookup("protobuf"); ok {
+		if err := out.readTag(pb); err != nil {
+			return nil, err
+		}
+	}
+	if !out.inline && out.name != parts[0] {
+		out.jsonName = parts[0]
+	}
+	out.immutable = strings.Contains(rawDoc(f.Doc), "+k8s:immutable")
+	return out, nil
+}
+
+// Takes number and name from a protobuf tag: "bytes,1,opt,name=metadata".
+func (f *field) readTag(tag string) error {
+	pieces := strings.Split(tag, ",")
+	if len(pieces) < 2 {
+		return fmt.Errorf("protobuf tag %q", tag)
+	}
+	var err error
+	if f.number, err = strconv.Atoi(pieces[1]); err != nil {
+		return fmt.Errorf("protobuf tag %q", tag)
+	}
+	for _, piece := range pieces {
+		if n, ok := strings.CutPrefix(piece, "name="); ok {
+			f.name = n
+		}
+	}
+	if f.name == "" {
+		f.name = strings.ToLower(f.goName[:1]) + f.goName[1:]
+	}
+	return nil
 }
 
 var basics = map[string]string{
