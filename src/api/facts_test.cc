@@ -35,7 +35,8 @@ std::vector<std::string> Strings(std::span<const std::string_view> list) {
 // The documents below `folder` whose names start with `prefix`.
 std::vector<std::string> Documents(std::string_view folder, std::string_view prefix) {
   std::vector<std::string> out;
-  for (const auto& e : std::filesystem::directory_iterator(std::string(kFacts) + std::string(folder))) {
+  for (const auto& e :
+       std::filesystem::directory_iterator(std::string(kFacts) + std::string(folder))) {
     const std::string name = e.path().filename().string();
     if (name.starts_with(prefix) && name.find("_v") != name.npos) out.push_back(e.path().string());
   }
@@ -146,16 +147,29 @@ class SchemaComparer {
       case Type::kMessage:
         EXPECT_EQ(ref.substr(ref.rfind('/') + 1), f.message->name) << at_;
         return;
-      case Type::kBool: EXPECT_EQ(type, "boolean") << at_; break;
+      case Type::kBool:
+        EXPECT_EQ(type, "boolean") << at_;
+        break;
       case Type::kInt32:
       case Type::kInt64:
-      case Type::kUint32: EXPECT_EQ(type, "integer") << at_; break;
-      case Type::kDouble: EXPECT_EQ(type, "number") << at_; break;
+      case Type::kUint32:
+        EXPECT_EQ(type, "integer") << at_;
+        break;
+      case Type::kDouble:
+        EXPECT_EQ(type, "number") << at_;
+        break;
       case Type::kString:
-      case Type::kBytes: EXPECT_EQ(type, "string") << at_; break;
-      case Type::kStringList: EXPECT_EQ(type, "array") << at_; break;
-      case Type::kAny: return;
-      default: EXPECT_FALSE(ref.empty()) << at_; return;
+      case Type::kBytes:
+        EXPECT_EQ(type, "string") << at_;
+        break;
+      case Type::kStringList:
+        EXPECT_EQ(type, "array") << at_;
+        break;
+      case Type::kAny:
+        return;
+      default:
+        EXPECT_FALSE(ref.empty()) << at_;
+        return;
     }
     EXPECT_EQ(f.format, Text(e, "format")) << at_;
   }
@@ -169,14 +183,23 @@ class SchemaComparer {
     const bool zero = want.empty() && !f.pointer && f.presence == Presence::kAlways;
     if (zero) {
       switch (f.type) {
-        case Type::kBool: want = "false"; break;
+        case Type::kBool:
+          want = "false";
+          break;
         case Type::kInt32:
         case Type::kInt64:
         case Type::kUint32:
-        case Type::kDouble: want = "0"; break;
-        case Type::kString: want = "\"\""; break;
-        case Type::kMessage: want = "{}"; break;
-        default: break;  // types that describe themselves have none
+        case Type::kDouble:
+          want = "0";
+          break;
+        case Type::kString:
+          want = "\"\"";
+          break;
+        case Type::kMessage:
+          want = "{}";
+          break;
+        default:
+          break;  // types that describe themselves have none
       }
     }
     EXPECT_EQ(have, want) << at_;

@@ -19,15 +19,23 @@ std::string_view Get(gen::Text text) {
 
 std::string_view FormatOf(Type type) {
   switch (type) {
-    case Type::kInt32: return "int32";
-    case Type::kInt64: return "int64";
-    case Type::kUint32: return "int64";
-    case Type::kDouble: return "double";
-    case Type::kBytes: return "byte";
+    case Type::kInt32:
+      return "int32";
+    case Type::kInt64:
+      return "int64";
+    case Type::kUint32:
+      return "int64";
+    case Type::kDouble:
+      return "double";
+    case Type::kBytes:
+      return "byte";
     case Type::kTime:
-    case Type::kMicroTime: return "date-time";
-    case Type::kIntOrString: return "int-or-string";
-    default: return "";
+    case Type::kMicroTime:
+      return "date-time";
+    case Type::kIntOrString:
+      return "int-or-string";
+    default:
+      return "";
   }
 }
 
@@ -90,10 +98,9 @@ class BuiltinRegistry final : public Registry {
  private:
   static constexpr std::string_view kMetaGroup = "meta.k8s.io";
   // metav1.AddToGroupVersion.
-  static constexpr std::string_view kEverywhere[] = {"WatchEvent",    "ListOptions",
-                                                     "GetOptions",    "DeleteOptions",
-                                                     "CreateOptions", "UpdateOptions",
-                                                     "PatchOptions"};
+  static constexpr std::string_view kEverywhere[] = {
+      "WatchEvent",    "ListOptions",   "GetOptions",  "DeleteOptions",
+      "CreateOptions", "UpdateOptions", "PatchOptions"};
 
   template <typename T>
   static const T* Look(const std::unordered_map<Key, const T*, KeyHash>& map, const Key& key) {

@@ -103,7 +103,7 @@ TEST(SchemaTest, PresenceFollowsGo) {
     bool pointer;
   };
   for (const Case& c : std::initializer_list<Case>{
-           {"Pod", "metadata", Presence::kAlways, false},       // a struct: omitempty means nothing
+           {"Pod", "metadata", Presence::kAlways, false},  // a struct: omitempty means nothing
            {"Pod", "status", Presence::kAlways, false},
            {"PodSpec", "containers", Presence::kAlways, false},  // no omitempty: null when nil
            {"PodSpec", "nodeName", Presence::kOmitEmpty, false},
@@ -134,7 +134,7 @@ TEST(SchemaTest, GoTypes) {
   EXPECT_EQ(FieldOf("PersistentVolumeClaimSpec", "accessModes").go_type,
             "[]v1.PersistentVolumeAccessMode");
   EXPECT_EQ(FieldOf("ResourceRequirements", "limits").go_type, "v1.ResourceList");
-  EXPECT_EQ(FieldOf("PodSpec", "nodeName").go_type, "");  // string
+  EXPECT_EQ(FieldOf("PodSpec", "nodeName").go_type, "");    // string
   EXPECT_EQ(FieldOf("PodSpec", "containers").go_type, "");  // []v1.Container
 }
 
@@ -189,8 +189,7 @@ TEST(SchemaTest, DescriptionsComeFromComments) {
   // From the inlined source.
   EXPECT_FALSE(FieldOf("Volume", "emptyDir").description.empty());
   // From the field's message.
-  EXPECT_EQ(FieldOf("Pod", "metadata").description,
-            FieldOf("Node", "metadata").description);
+  EXPECT_EQ(FieldOf("Pod", "metadata").description, FieldOf("Node", "metadata").description);
   EXPECT_FALSE(FieldOf("Pod", "metadata").description.empty());
   EXPECT_FALSE(FieldOf("Pod", "kind").description.empty());
 }
@@ -198,7 +197,8 @@ TEST(SchemaTest, DescriptionsComeFromComments) {
 TEST(SchemaTest, OnlyJsonWhereKubernetesHasNoProtobuf) {
   const Registry& r = Registry::Builtin();
   EXPECT_TRUE(r.FindKindMessage({"meta.k8s.io", "v1"}, "Table")->json_only);
-  EXPECT_TRUE(r.FindKindMessage({"apiextensions.k8s.io", "v1"}, "CustomResourceDefinition")->json_only);
+  EXPECT_TRUE(
+      r.FindKindMessage({"apiextensions.k8s.io", "v1"}, "CustomResourceDefinition")->json_only);
   EXPECT_FALSE(r.FindKindMessage({"", "v1"}, "Pod")->json_only);
   EXPECT_FALSE(r.FindKindMessage({"", "v1"}, "Status")->json_only);
 }

@@ -65,19 +65,38 @@ class Comparer {
 
   void One(const Field& f, dom::element value, const std::string& path) {
     switch (f.type) {
-      case Type::kBool: EXPECT_TRUE(value.is_bool()) << path; break;
+      case Type::kBool:
+        EXPECT_TRUE(value.is_bool()) << path;
+        break;
       case Type::kInt32:
       case Type::kInt64:
-      case Type::kUint32: EXPECT_TRUE(value.is_int64()) << path; break;
-      case Type::kDouble: EXPECT_TRUE(value.is_number()) << path; break;
-      case Type::kIntOrString: EXPECT_TRUE(value.is_int64() || value.is_string()) << path; break;
-      case Type::kStringList: EXPECT_TRUE(value.is_array()) << path; break;
+      case Type::kUint32:
+        EXPECT_TRUE(value.is_int64()) << path;
+        break;
+      case Type::kDouble:
+        EXPECT_TRUE(value.is_number()) << path;
+        break;
+      case Type::kIntOrString:
+        EXPECT_TRUE(value.is_int64() || value.is_string()) << path;
+        break;
+      case Type::kStringList:
+        EXPECT_TRUE(value.is_array()) << path;
+        break;
       case Type::kRawExtension:
-      case Type::kFieldsV1: EXPECT_TRUE(value.is_object()) << path; break;
-      case Type::kAny: break;
-      case Type::kMessage: Object(*f.message, value.get_object(), path); break;
-      case Type::kTime: EXPECT_TRUE(value.is_string() || value.is_null()) << path; break;
-      default: EXPECT_TRUE(value.is_string()) << path; break;
+      case Type::kFieldsV1:
+        EXPECT_TRUE(value.is_object()) << path;
+        break;
+      case Type::kAny:
+        break;
+      case Type::kMessage:
+        Object(*f.message, value.get_object(), path);
+        break;
+      case Type::kTime:
+        EXPECT_TRUE(value.is_string() || value.is_null()) << path;
+        break;
+      default:
+        EXPECT_TRUE(value.is_string()) << path;
+        break;
     }
   }
 };

@@ -1,8 +1,8 @@
 // What the generated typed views (api/views/core_v1.h, ...) are made of.
 //
 // A view is a Value with named, typed getters; it costs nothing to make and lives as long as the
-// document below it. One header and one namespace per .proto file; a getter has the JSON name of its
-// field (with "_" where C++ keeps the word for itself):
+// document below it. One header and one namespace per .proto file; a getter has the JSON name of
+// its field (with "_" where C++ keeps the word for itself):
 //
 //   #include "api/views/core_v1.h"
 //

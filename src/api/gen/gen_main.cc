@@ -2,7 +2,8 @@
 //
 //   api_gen DESCRIPTOR_SET OUT_DIR RESOURCES.txt...
 //
-// writes OUT_DIR/tables.cc, OUT_DIR/views/<file>.h and OUT_DIR/views/<file>_mut.h. The output depends on the input only.
+// writes OUT_DIR/tables.cc, OUT_DIR/views/<file>.h and OUT_DIR/views/<file>_mut.h. The output
+// depends on the input only.
 #include <filesystem>
 #include <fstream>
 #include <set>

@@ -27,8 +27,10 @@ std::string Comment(const Descriptor& d) {
   std::string out;
   for (char c : location.leading_comments) {
     const bool space = c == ' ' || c == '\n';
-    if (!space) out += c;
-    else if (!out.empty() && out.back() != ' ') out += ' ';
+    if (!space)
+      out += c;
+    else if (!out.empty() && out.back() != ' ')
+      out += ' ';
   }
   while (!out.empty() && out.back() == ' ') out.pop_back();
   return out;
@@ -41,19 +43,29 @@ std::string UpperFirst(std::string s) {
 
 Type TypeOfScalar(Scalar scalar) {
   switch (scalar) {
-    case NONE: return Type::kMessage;
-    case QUANTITY: return Type::kQuantity;
-    case TIME: return Type::kTime;
-    case MICRO_TIME: return Type::kMicroTime;
-    case DURATION: return Type::kDuration;
-    case INT_OR_STRING: return Type::kIntOrString;
-    case RAW_EXTENSION: return Type::kRawExtension;
-    case FIELDS_V1: return Type::kFieldsV1;
-    case STRING_LIST: return Type::kStringList;
+    case NONE:
+      return Type::kMessage;
+    case QUANTITY:
+      return Type::kQuantity;
+    case TIME:
+      return Type::kTime;
+    case MICRO_TIME:
+      return Type::kMicroTime;
+    case DURATION:
+      return Type::kDuration;
+    case INT_OR_STRING:
+      return Type::kIntOrString;
+    case RAW_EXTENSION:
+      return Type::kRawExtension;
+    case FIELDS_V1:
+      return Type::kFieldsV1;
+    case STRING_LIST:
+      return Type::kStringList;
     case ANY:
     case SCHEMA_OR_LIST:
     case SCHEMA_OR_BOOL:
-    case SCHEMA_OR_STRINGS: return Type::kAny;
+    case SCHEMA_OR_STRINGS:
+      return Type::kAny;
   }
   Die("unknown scalar");
 }
@@ -66,16 +78,24 @@ bool HasNoProtobuf(Scalar scalar) {
 
 Type TypeOf(const pb::FieldDescriptor& fd) {
   switch (fd.type()) {
-    case pb::FieldDescriptor::TYPE_BOOL: return Type::kBool;
-    case pb::FieldDescriptor::TYPE_INT32: return Type::kInt32;
-    case pb::FieldDescriptor::TYPE_INT64: return Type::kInt64;
-    case pb::FieldDescriptor::TYPE_UINT32: return Type::kUint32;
-    case pb::FieldDescriptor::TYPE_DOUBLE: return Type::kDouble;
-    case pb::FieldDescriptor::TYPE_STRING: return Type::kString;
-    case pb::FieldDescriptor::TYPE_BYTES: return Type::kBytes;
+    case pb::FieldDescriptor::TYPE_BOOL:
+      return Type::kBool;
+    case pb::FieldDescriptor::TYPE_INT32:
+      return Type::kInt32;
+    case pb::FieldDescriptor::TYPE_INT64:
+      return Type::kInt64;
+    case pb::FieldDescriptor::TYPE_UINT32:
+      return Type::kUint32;
+    case pb::FieldDescriptor::TYPE_DOUBLE:
+      return Type::kDouble;
+    case pb::FieldDescriptor::TYPE_STRING:
+      return Type::kString;
+    case pb::FieldDescriptor::TYPE_BYTES:
+      return Type::kBytes;
     case pb::FieldDescriptor::TYPE_MESSAGE:
       return TypeOfScalar(fd.message_type()->options().GetExtension(sx::m).scalar());
-    default: Die(fd.full_name() + ": a type that Kubernetes does not use");
+    default:
+      Die(fd.full_name() + ": a type that Kubernetes does not use");
   }
 }
 
@@ -171,7 +191,8 @@ class Reader {
     kind.description = "Kind of the object, for example Pod.";
     version.name = "apiVersion";
     version.go_name = "APIVersion";
-    version.description = "API group and version that the object is written in, for example apps/v1.";
+    version.description =
+        "API group and version that the object is written in, for example apps/v1.";
     out->fields.push_back(kind);
     out->fields.push_back(version);
   }
@@ -204,7 +225,7 @@ class Reader {
     out.type = TypeOf(value);
     if (out.type == Type::kMessage) out.message = index_.at(value.message_type());
     out.shape = fd.is_map() ? Shape::kMap : fd.is_repeated() ? Shape::kList : Shape::kSingle;
-    out.presence = facts.always()                     ? Presence::kAlways
+    out.presence = facts.always()                    ? Presence::kAlways
                    : facts.ptr() || facts.omitzero() ? Presence::kPointer
                                                      : Presence::kOmitEmpty;
     out.flags = FlagsOf(facts);

@@ -33,8 +33,10 @@ class TextPool {
       for (char c : pool_.substr(i, kChunk)) {
         if (c == '"' || c == '\\') out += '\\';
         if (c < 0x20 || c > 0x7e) Die("a string with a character beyond ASCII");
-        if (c == '?') out += "\\?";
-        else out += c;
+        if (c == '?')
+          out += "\\?";
+        else
+          out += c;
       }
       out += "\"\n";
     }
@@ -56,7 +58,9 @@ class Tables {
     std::string out =
         "// Written by api_gen from src/api/proto.\n#include \"api/gen/rows.h\"\n\n"
         "namespace sextant::api::gen {\nnamespace {\n\n";
-    out += "#pragma GCC diagnostic ignored \"-Woverlength-strings\"\nconstexpr char kTextData[] =\n" + text_.Literals() + ";\n\n";
+    out +=
+        "#pragma GCC diagnostic ignored \"-Woverlength-strings\"\nconstexpr char kTextData[] =\n" +
+        text_.Literals() + ";\n\n";
     std::string strings;
     for (size_t i = 0; i < strings_.size(); ++i) {
       strings += fmt::format("{},{}", strings_[i], i % 12 == 11 ? "\n" : "");
@@ -98,17 +102,17 @@ class Tables {
   static int Ref(int message) { return message < 0 ? kNoMessage : message; }
 
   void AddMessage(const MessageModel& m) {
-    messages_ += fmt::format("{{{},{},{},{},{},{},{},{},{}}},\n", text_.Add(m.name),
-                             text_.Add(m.go_name), text_.Add(m.description), text_.Add(m.group),
-                             text_.Add(m.version), text_.Add(m.kind), field_count_, m.fields.size(),
-                             m.flags);
+    messages_ +=
+        fmt::format("{{{},{},{},{},{},{},{},{},{}}},\n", text_.Add(m.name), text_.Add(m.go_name),
+                    text_.Add(m.description), text_.Add(m.group), text_.Add(m.version),
+                    text_.Add(m.kind), field_count_, m.fields.size(), m.flags);
     for (const FieldModel& f : m.fields) {
       fields_ += fmt::format(
           "{{{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}}},\n", text_.Add(f.name),
-          text_.Add(f.go_name), text_.Add(f.go_type), text_.Add(f.default_json), text_.Add(f.merge_key),
-          text_.Add(f.description), AddStrings(f.list_map_keys), AddStrings(f.enum_values), f.number,
-          Ref(f.message), f.flags, static_cast<int>(f.type), static_cast<int>(f.shape),
-          static_cast<int>(f.presence), static_cast<int>(f.list_type));
+          text_.Add(f.go_name), text_.Add(f.go_type), text_.Add(f.default_json),
+          text_.Add(f.merge_key), text_.Add(f.description), AddStrings(f.list_map_keys),
+          AddStrings(f.enum_values), f.number, Ref(f.message), f.flags, static_cast<int>(f.type),
+          static_cast<int>(f.shape), static_cast<int>(f.presence), static_cast<int>(f.list_type));
       ++field_count_;
     }
   }
@@ -121,9 +125,9 @@ class Tables {
         AddStrings(r.categories), AddStrings(r.verbs), AddStrings(r.selectable), Ref(r.message),
         subresource_count_, r.subresources.size(), r.namespaced, r.review);
     for (const SubresourceModel& s : r.subresources) {
-      subresources_ += fmt::format("{{{},{},{},{},{},{}}},\n", text_.Add(s.name),
-                                   text_.Add(s.group), text_.Add(s.version), text_.Add(s.kind),
-                                   Ref(s.message), AddStrings(s.verbs));
+      subresources_ +=
+          fmt::format("{{{},{},{},{},{},{}}},\n", text_.Add(s.name), text_.Add(s.group),
+                      text_.Add(s.version), text_.Add(s.kind), Ref(s.message), AddStrings(s.verbs));
       ++subresource_count_;
     }
   }

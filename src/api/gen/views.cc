@@ -1,5 +1,5 @@
-// Writes build/gen/api/views/<file>.h: typed getters over Value, and <file>_mut.h: typed setters over
-// Mut. The words are said in api/views.h and api/builders.h.
+// Writes build/gen/api/views/<file>.h: typed getters over Value, and <file>_mut.h: typed setters
+// over Mut. The words are said in api/views.h and api/builders.h.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,21 +14,24 @@ namespace sextant::api::gen {
 namespace {
 
 constexpr std::string_view kReserved[] = {
-    "and",     "auto",     "bool",    "break",   "case",      "catch",     "class",   "const",
-    "continue", "default", "delete",  "do",      "double",    "else",      "enum",    "explicit",
-    "export",  "extern",   "false",   "float",   "for",       "friend",    "goto",    "if",
-    "inline",  "int",      "long",    "mutable", "namespace", "new",       "not",     "operator",
-    "or",      "private",  "protected", "public", "register", "return",    "short",   "signed",
-    "sizeof",  "static",   "struct",  "switch",  "template",  "this",      "throw",   "true",
-    "try",     "typedef",  "union",   "unsigned", "using",    "virtual",   "void",    "volatile",
-    "while",   "xor",      "v",      "m"};
+    "and",      "auto",    "bool",      "break",    "case",      "catch",   "class", "const",
+    "continue", "default", "delete",    "do",       "double",    "else",    "enum",  "explicit",
+    "export",   "extern",  "false",     "float",    "for",       "friend",  "goto",  "if",
+    "inline",   "int",     "long",      "mutable",  "namespace", "new",     "not",   "operator",
+    "or",       "private", "protected", "public",   "register",  "return",  "short", "signed",
+    "sizeof",   "static",  "struct",    "switch",   "template",  "this",    "throw", "true",
+    "try",      "typedef", "union",     "unsigned", "using",     "virtual", "void",  "volatile",
+    "while",    "xor",     "v",         "m"};
 
-// "$ref" -> "ref", "x-kubernetes-list-type" -> "x_kubernetes_list_type", "namespace" -> "namespace_".
+// "$ref" -> "ref", "x-kubernetes-list-type" -> "x_kubernetes_list_type", "namespace" ->
+// "namespace_".
 std::string Identifier(const std::string& name) {
   std::string out;
   for (char c : name) {
-    if (c == '-') out += '_';
-    else if (c != '$') out += c;
+    if (c == '-')
+      out += '_';
+    else if (c != '$')
+      out += c;
   }
   if (std::ranges::find(kReserved, out) != std::end(kReserved)) out += '_';
   return out;
@@ -42,17 +45,22 @@ struct Getter {
 
 Getter GetterOf(Type type) {
   switch (type) {
-    case Type::kBool: return {"bool", "AsBool", "SetBool"};
+    case Type::kBool:
+      return {"bool", "AsBool", "SetBool"};
     case Type::kInt32:
     case Type::kInt64:
-    case Type::kUint32: return {"int64_t", "AsInt", "SetInt"};
-    case Type::kDouble: return {"double", "AsDouble", "SetDouble"};
+    case Type::kUint32:
+      return {"int64_t", "AsInt", "SetInt"};
+    case Type::kDouble:
+      return {"double", "AsDouble", "SetDouble"};
     case Type::kString:
     case Type::kBytes:
     case Type::kTime:
     case Type::kMicroTime:
-    case Type::kDuration: return {"std::string_view", "AsString", "SetString"};
-    default: return {nullptr, nullptr, nullptr};
+    case Type::kDuration:
+      return {"std::string_view", "AsString", "SetString"};
+    default:
+      return {nullptr, nullptr, nullptr};
   }
 }
 
@@ -101,7 +109,8 @@ class Header {
   std::string Struct(const MessageModel& m, const char* base) {
     std::string out;
     if (!m.description.empty()) out += "// " + m.description + "\n";
-    out += fmt::format("struct {}{} : {} {{\n  using {}::{};\n", m.simple, suffix_, base, base, base);
+    out +=
+        fmt::format("struct {}{} : {} {{\n  using {}::{};\n", m.simple, suffix_, base, base, base);
     if ((m.flags & kTopFlag) != 0) AddTop(m, &out);
     std::set<std::string> done;
     AddFields(m, m, &out, &done);
@@ -111,8 +120,10 @@ class Header {
   void AddFields(const MessageModel& owner, const MessageModel& from, std::string* out,
                  std::set<std::string>* done) {
     for (const FieldModel& f : from.fields) {
-      if ((f.flags & kInlineFlag) != 0) AddFields(owner, Target(f), out, done);
-      else if (done->insert(f.name).second) AddField(owner, f, out);
+      if ((f.flags & kInlineFlag) != 0)
+        AddFields(owner, Target(f), out, done);
+      else if (done->insert(f.name).second)
+        AddField(owner, f, out);
     }
   }
 
@@ -174,7 +185,8 @@ class Builders : public Header {
  private:
   void AddTop(const MessageModel& m, std::string* out) override {
     *out += fmt::format(
-        "  void SetType() const {{\n    m.Set(\"kind\", \"{}\");\n    m.Set(\"apiVersion\", \"{}\");\n"
+        "  void SetType() const {{\n    m.Set(\"kind\", \"{}\");\n    m.Set(\"apiVersion\", "
+        "\"{}\");\n"
         "  }}\n",
         m.kind, m.group.empty() ? m.version : m.group + "/" + m.version);
   }
@@ -184,10 +196,13 @@ class Builders : public Header {
     const std::string name = Identifier(f.name);
     const std::string at = fmt::format("m[\"{}\"]", f.name);
     const Getter getter = GetterOf(f.type);
-    const bool list = f.shape == Shape::kList || (f.type == Type::kStringList && f.shape != Shape::kMap);
+    const bool list =
+        f.shape == Shape::kList || (f.type == Type::kStringList && f.shape != Shape::kMap);
     if (f.type == Type::kMessage && f.shape != Shape::kMap) {
-      if (list) Later(owner, TypeName(f), Identifier("add_" + f.name), at + ".Append()", out);
-      else Later(owner, TypeName(f), name, at, out);
+      if (list)
+        Later(owner, TypeName(f), Identifier("add_" + f.name), at + ".Append()", out);
+      else
+        Later(owner, TypeName(f), name, at, out);
     } else if (f.shape == Shape::kSingle && getter.type != nullptr) {
       *out += fmt::format("  void {}({} x) const {{ {}.{}(x); }}\n", Identifier("set_" + f.name),
                           getter.type, at, getter.set);
