@@ -107,7 +107,11 @@ std::string_view Unescape(std::string_view raw, Arena& arena) {
 
 bool JsonCursor::Syntax(std::string_view where) {
   if (p_ == end_) {
-    error_ = "unexpected end of JSON input";
+    // Go closes the text with a space, which is wrong inside of a token only.
+    bool in_token = where.starts_with("in ") || where.starts_with("after decimal");
+    bool in_string = where == "in string literal";
+    error_ = in_token && !in_string ? "invalid character ' ' " + std::string(where)
+                                    : "unexpected end of JSON input";
     return false;
   }
   std::string c = *p_ == '\'' ? "\\'" : *p_ == '"' ? "\"" : "";

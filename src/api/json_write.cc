@@ -139,12 +139,15 @@ class Writer {
     used_ += static_cast<size_t>(std::to_chars(at, at + kMost, v).ptr - at);
   }
 
-  // Go: shortest digits; with exponent below 1e-6 and from 1e21 on, written e-7 and e+21.
+  // Go: shortest digits that read back the same, then zeros; with exponent below 1e-6 and from 1e21
+  // on, written e-7 and e+21.
   void Float(double v) {
     if (!std::isfinite(v)) return Raw("null");
     char text[64];
     double size = std::fabs(v);
     bool exponent = size != 0 && (size < 1e-6 || size >= 1e21);
+    constexpr double kExact = 9007199254740992.0;  // from here on to_chars prints all digits
+    if (!exponent && size >= kExact) return LargeWhole(v);
     auto format = exponent ? std::chars_format::scientific : std::chars_format::fixed;
     char* end = std::to_chars(text, text + sizeof(text), v, format).ptr;
     auto n = static_cast<size_t>(end - text);
@@ -153,6 +156,22 @@ class Writer {
       --n;
     }
     Raw({text, n});
+  }
+
+  void LargeWhole(double v) {
+    char text[64];
+    char* end = std::to_chars(text, text + sizeof(text), v, std::chars_format::scientific).ptr;
+    std::string digits;
+    int exponent = 0;
+    for (char* p = text; p != end; ++p) {
+      if (*p == 'e') {
+        std::from_chars(p + 2, end, exponent);  // behind the plus
+        break;
+      }
+      if (*p != '.') digits += *p;
+    }
+    digits.resize(static_cast<size_t>(exponent) + (v < 0 ? 2 : 1), '0');
+    Raw(digits);
   }
 
   void Line(int depth) {

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "api/json.h"
+#include "api/protobuf.h"
 #include "api/registry.h"
 
 namespace sextant::api {
@@ -54,6 +55,25 @@ TEST(RoundtripTest, Json) {
     ASSERT_TRUE(doc) << path << doc.error().message;
     EXPECT_TRUE(strict.errors.empty()) << path << strict.errors[0];
     EXPECT_EQ(ToJson(doc->root()), ToJson(ParseJson(text)->root())) << path;
+  });
+}
+
+TEST(RoundtripTest, Protobuf) {
+  EachKind([](const std::string& text, const Message& message, const fs::path& path) {
+    fs::path pb = path;
+    pb.replace_extension(".pb");
+    if (message.json_only || !fs::exists(pb)) return;
+    std::string want = ReadFile(pb);
+    auto doc = DecodeJson(text, message);
+    ASSERT_TRUE(doc) << path;
+    std::string got;
+    EncodeProtobuf(doc->root(), message, got);
+    EXPECT_TRUE(got == want) << path << " " << got.size() << " " << want.size();
+    auto envelope = OpenProtobuf(want);
+    ASSERT_TRUE(envelope) << path;
+    auto back = DecodeProtobuf(envelope->raw, message, envelope->meta);
+    ASSERT_TRUE(back) << path << back.error().message;
+    EXPECT_EQ(ToJson(back->root()), ToJson(doc->root())) << path;
   });
 }
 

@@ -117,6 +117,10 @@ class FieldIndex {
   explicit FieldIndex(std::span<const Field> fields);
   const Field* ByName(std::string_view json_name) const;
   const Field* ByNumber(uint32_t number) const;
+  // Protobuf fields in ascending number: position in the fields plus one, 0 where there is none.
+  std::span<const uint16_t> Numbers() const {
+    return std::span(entries_).subspan(size_t{slot_mask_} + 1);
+  }
 
  private:
   std::span<const Field> fields_;
