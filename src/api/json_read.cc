@@ -588,6 +588,9 @@ class Reader {
     for (const Step& step : path_) {
       if (step.message == nullptr) continue;
       innermost = step.message;
+      bool type_meta = step.message->top && step.field->number == 0 &&
+                       (step.key == "kind" || step.key == "apiVersion");
+      if (type_meta) path += path.empty() ? "TypeMeta" : ".TypeMeta";
       AddVia(step.field->via, path);
       if (!path.empty()) path += '.';
       path += step.field->name;
