@@ -135,6 +135,9 @@ Result<Inventory> BuildInventory(const PoolSpec& pool, std::string_view cluster,
   out.machine = pool.machine.empty() ? model->server.machine : pool.machine;
   out.driver_version = pool.driver_version.empty() ? model->driver : pool.driver_version;
   out.cuda_version = pool.cuda_version.empty() ? model->cuda : pool.cuda_version;
+  if (model->c2c && model->nvlink_group > 1) {
+    out.fabric_uuid = NameUuid({"fabric", cluster, pool.fabric});
+  }
   for (int i = 0; i < pool.count; ++i) {
     Card card = MakeCard(pool, *model, cluster, node, i);
     if (!pool.mig.empty()) RETURN_IF_ERROR(CutMig(card, pool.mig));

@@ -91,6 +91,9 @@ struct Inventory {
   std::string node;
   std::string machine;  // DMI product name
   std::string driver_version, cuda_version;
+  // The NVLink domain that spans nodes (GB200, GB300 racks): nvidia.com/gpu.clique. Empty: none.
+  std::string fabric_uuid;
+  int fabric_clique = 0;
   std::vector<Card> cards;
 
   bool operator==(const Inventory&) const = default;
@@ -118,7 +121,8 @@ struct PoolSpec {
   int memory_mib = 0;   // instead of the model's memory; 0: the model's
   std::string driver_version, cuda_version;  // empty: the model's
   std::string machine;                       // empty: the usual server's
-  int dra_cards = 0;  // the last so many cards are offered by DRA, the others by the plugin
+  std::string fabric;  // name of the NVLink domain (a rack's) of cards that have one
+  int dra_cards = 0;   // the last so many cards are offered by DRA, the others by the plugin
   bool mig_enabled = false;
   std::vector<MigWish> mig;  // per card; implies mig_enabled
 };

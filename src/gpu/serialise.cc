@@ -128,6 +128,9 @@ std::string Serialise(const Inventory& inventory) {
   w.Key("cluster").Str(inventory.cluster).Key("node").Str(inventory.node);
   w.Key("machine").Str(inventory.machine);
   w.Key("driver").Str(inventory.driver_version).Key("cuda").Str(inventory.cuda_version);
+  if (!inventory.fabric_uuid.empty()) {
+    w.Key("fabric").Str(inventory.fabric_uuid).Key("clique").Int(inventory.fabric_clique);
+  }
   w.Key("cards").BeginArray();
   for (const Card& card : inventory.cards) WriteCard(w, card);
   w.EndArray().EndObject();
@@ -145,6 +148,8 @@ Result<Inventory> ParseInventory(std::string_view json) {
   out.machine = doc.At("machine").Str();
   out.driver_version = doc.At("driver").Str();
   out.cuda_version = doc.At("cuda").Str();
+  out.fabric_uuid = doc.At("fabric").Str();
+  out.fabric_clique = Int(doc.At("clique"));
   const std::vector<Json>& cards = doc.At("cards").Items();
   if (cards.size() > kMaxCards) return Fail(BadRequest("inventory: too many cards"));
   for (const Json& entry : cards) {

@@ -172,12 +172,12 @@ void Modes(const Card& card, Values& v) {
 }
 
 // The fabric and platform fields: captured as they are, without brackets, zeroes included.
-void FabricAndPlatform(const Card& card, Values& v) {
-  const bool fabric = HasFabric(card);
-  v["fabric.state"] = fabric ? "Completed" : "N/A";
-  v["fabric.status"] = fabric ? "Success" : "N/A";
-  v["fabric.cliqueId"] = fabric ? "0" : "N/A";
-  v["fabric.clusterUuid"] = fabric ? "00000000-0000-0000-0000-000000000000" : "N/A";
+void FabricAndPlatform(const Scene& scene, const Card& card, Values& v) {
+  const FabricState f = FabricOf(*scene.inventory, card);
+  v["fabric.state"] = f.state;
+  v["fabric.status"] = f.status;
+  v["fabric.cliqueId"] = f.clique;
+  v["fabric.clusterUuid"] = f.cluster;
   Put(v,
       {"fabric.health.summary", "fabric.health.bandwidth",
        "fabric.health.route_recovery_in_progress", "fabric.health.route_unhealthy",
@@ -284,7 +284,7 @@ std::vector<Values> Rows(const Scene& scene, CsvKind kind) {
     switch (kind) {
       case CsvKind::kGpu:
         Modes(*card, v);
-        FabricAndPlatform(*card, v);
+        FabricAndPlatform(scene, *card, v);
         Sensors(*card, v);
         EccCounts(*card, v);
         Repairs(*card, v);

@@ -528,13 +528,11 @@ void Clocks(const Subject& s, Fields& out) {
 }
 
 void Fabric(const Subject& s, Fields& out) {
-  const bool fabric = HasFabric(s.card);
-  const auto have = [fabric](std::string_view value) { return fabric ? value : kNotAvailable; };
+  const FabricState f = FabricOf(s.inventory, s.card);
   out.push_back(
       Group("Fabric", "fabric",
-            {Leaf("State", "state", have("Completed")), Leaf("Status", "status", have("Success")),
-             Leaf("CliqueId", "cliqueId", have("0")),
-             Leaf("ClusterUUID", "clusterUuid", have("00000000-0000-0000-0000-000000000000")),
+            {Leaf("State", "state", f.state), Leaf("Status", "status", f.status),
+             Leaf("CliqueId", "cliqueId", f.clique), Leaf("ClusterUUID", "clusterUuid", f.cluster),
              Group("Health", "health",
                    {NotAvailable("Summary", "summary"), NotAvailable("Bandwidth", "bandwidth"),
                     NotAvailable("Route Recovery in progress", "route_recovery_in_progress"),

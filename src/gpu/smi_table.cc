@@ -173,9 +173,14 @@ std::string CsvTime(const SmiTime& now) {
                      t.tm_mday, t.tm_hour, t.tm_min, t.tm_sec, now.milliseconds);
 }
 
-bool HasFabric(const Card& card) {
+FabricState FabricOf(const Inventory& inventory, const Card& card) {
   const Model& m = *card.model;
-  return m.compute_major >= 9 && m.nvlink_group >= 4;
+  if (m.compute_major < 9 || m.nvlink_group < 4) return {};
+  const bool rack = m.c2c && !inventory.fabric_uuid.empty();
+  return {.state = "Completed",
+          .status = "Success",
+          .clique = std::to_string(rack ? inventory.fabric_clique : 0),
+          .cluster = rack ? inventory.fabric_uuid : "00000000-0000-0000-0000-000000000000"};
 }
 
 std::string_view AddressingMode(const Card& card) {

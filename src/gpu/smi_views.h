@@ -48,8 +48,11 @@ std::string CsvHelp(CsvKind kind);  // --help-query-...
 std::string AscTime(const SmiTime& now);  // "Tue Jul 14 09:00:26 2026"
 std::string CsvTime(const SmiTime& now);  // "2026/07/14 09:00:27.792"
 
-// Whether the card hangs on NVSwitches or on Grace: then it has a fabric state.
-bool HasFabric(const Card& card);
+// What the card's NVSwitches say; "N/A" without them. On a single server the cluster UUID is zero.
+struct FabricState {
+  std::string state = "N/A", status = "N/A", clique = "N/A", cluster = "N/A";
+};
+FabricState FabricOf(const Inventory& inventory, const Card& card);
 // "None", "HMM" or "ATS"; "N/A" where there is no such thing.
 std::string_view AddressingMode(const Card& card);
 // "Enabled", "Disabled", "N/A".
