@@ -41,6 +41,8 @@ type step struct {
 	protobuf     bool
 	statusOnly   bool
 	open         string
+	until        string
+	sort         []string
 }
 
 func (c *caseFile) namespace() string {
@@ -151,6 +153,10 @@ func (s *step) parseLine(line string) error {
 		s.statusOnly = true
 	case "open":
 		s.open = rest
+	case "sort":
+		s.sort = words(rest)
+	case "until":
+		s.until = rest
 	default:
 		return fmt.Errorf("unknown directive @%s", word)
 	}

@@ -12,7 +12,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -100,40 +100,53 @@ func (s *session) step(st *step) error {
 		st.answer = []string{"200"}
 		return nil
 	}
+	deadline := time.Now().Add(streamTimeout)
+	for {
+		status, err := s.exchange(st)
+		if err != nil || st.until == "" || status == st.until {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("@until %s: still %s:\n%s", st.until, status, strings.Join(st.answer, "\n"))
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// exchange sends the step's request once, records the answer and returns its status.
+func (s *session) exchange(st *step) (string, error) {
 	req, cancel, err := s.request(st)
 	if err != nil {
-		return err
+		return "", err
 	}
 	client, err := s.cluster.client(st.as)
 	if err != nil {
 		cancel()
-		return err
+		return "", err
 	}
 	resp, err := client.Do(req)
 	if err != nil {
 		cancel()
-		return err
+		return "", err
 	}
 	head := answerHead(resp, st)
 	if st.open != "" && resp.StatusCode == http.StatusOK {
 		s.streams[st.open] = newStream(resp.Body, cancel)
 		st.answer = head
-		return nil
+		return head[0], nil
 	}
 	defer cancel()
 	defer resp.Body.Close()
 	data, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if os.Getenv("INTEROP_RAW") != "" {
-		fmt.Fprintf(os.Stderr, "%s\n%s\n", st.name, data)
+	st.answer = head
+	if st.statusOnly || st.until != "" && head[0] != st.until {
+		return head[0], nil
 	}
-	if st.statusOnly {
-		st.answer = head
-		return nil
-	}
-	return s.record(st, pathOf(req.URL.Path), head, resp.Header.Get("Content-Type"), data)
+	path := pathOf(req.URL.Path)
+	return head[0], s.record(st, path, head, resp.Header.Get("Content-Type"), data)
 }
 
 func (s *session) request(st *step) (*http.Request, context.CancelFunc, error) {
@@ -224,7 +237,7 @@ func (s *session) record(st *step, path string, head []string, contentType strin
 			body, err = parseJSON(decoded)
 		}
 	default:
-		text := strings.ReplaceAll(strings.TrimRight(string(data), "\n"), s.cluster.host, "<server>")
+		text := s.norm.text(strings.TrimRight(string(data), "\n"))
 		st.answer = head
 		if text != "" {
 			st.answer = append(append(head, ""), strings.Split(text, "\n")...)
@@ -248,6 +261,16 @@ func (s *session) recordJSON(st *step, path string, head []string, body value) e
 	body = s.norm.normalise(body, options{
 		path: path, items: st.items, keepManagedFields: st.keepManaged,
 	})
+	for _, path := range st.sort {
+		v, err := at(body, path)
+		list, ok := v.(*array)
+		if err != nil || !ok {
+			return fmt.Errorf("@sort %s: no list there", path)
+		}
+		slices.SortStableFunc(list.items, func(a, b value) int {
+			return strings.Compare(compact(a, true), compact(b, true))
+		})
+	}
 	if st.hash {
 		sum := sha256.Sum256([]byte(compact(body, true)))
 		body = &object{[]member{{"sha256", hex.EncodeToString(sum[:])}}}

@@ -49,17 +49,18 @@ func (n *numbering) of(s string) int {
 }
 
 var (
-	uidPattern     = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
-	timePattern    = regexp.MustCompile(`20[2-9][0-9]-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?Z`)
-	jwtPattern     = regexp.MustCompile(`^eyJ[A-Za-z0-9_-]*\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$`)
-	agePattern     = regexp.MustCompile(`^([0-9]+(y|d|h|m|s))+$`)
-	digitsPattern  = regexp.MustCompile(`^[0-9]+$`)
-	suffixPattern  = regexp.MustCompile(`^[bcdfghjklmnpqrstvwxz2456789]{5}$`)
-	accessPattern  = regexp.MustCompile(`kube-api-access-[bcdfghjklmnpqrstvwxz2456789]{5}`)
-	rvPrecondition = regexp.MustCompile(`(ResourceVersion in (?:precondition|object meta): )([0-9]+)`)
-	rvCurrent      = regexp.MustCompile(`(Too large resource version: [0-9]+, current: )([0-9]+)`)
-	rvProvided     = regexp.MustCompile(`(The provided resource version )([0-9]+)`)
-	ipPattern      = regexp.MustCompile(`^10\.96\.([0-9]{1,3})\.[0-9]{1,3}$`)
+	uidPattern        = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	timePattern       = regexp.MustCompile(`20[2-9][0-9]-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?Z`)
+	jwtPattern        = regexp.MustCompile(`^eyJ[A-Za-z0-9_-]*\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$`)
+	agePattern        = regexp.MustCompile(`^([0-9]+(y|d|h|m|s))+$`)
+	digitsPattern     = regexp.MustCompile(`^[0-9]+$`)
+	suffixPattern     = regexp.MustCompile(`^[bcdfghjklmnpqrstvwxz2456789]{5}$`)
+	accessPattern     = regexp.MustCompile(`kube-api-access-[bcdfghjklmnpqrstvwxz2456789]{5}`)
+	rvPrecondition    = regexp.MustCompile(`(ResourceVersion in (?:precondition: |object meta: |the precondition \(|record \())([0-9]+)`)
+	rvCurrent         = regexp.MustCompile(`(Too large resource version: [0-9]+, current: )([0-9]+)`)
+	rvProvided        = regexp.MustCompile(`(The provided resource version )([0-9]+)`)
+	credentialPattern = regexp.MustCompile(`X509SHA256=[0-9a-f]{64}`)
+	ipPattern         = regexp.MustCompile(`^10\.96\.([0-9]{1,3})\.[0-9]{1,3}$`)
 )
 
 var ageColumns = map[string]bool{
@@ -227,7 +228,7 @@ func (n *normaliser) uidText(s string) string {
 	})
 }
 
-// text applies the rules for strings (7 to 12).
+// text applies the rules for strings (7 to 13).
 func (n *normaliser) text(s string) string {
 	s = n.uidText(s)
 	for _, g := range n.generated {
@@ -255,6 +256,7 @@ func (n *normaliser) text(s string) string {
 	if m := ipPattern.FindStringSubmatch(s); m != nil && m[1] != "0" {
 		s = fmt.Sprintf("<ip-%d>", n.ips.of(s))
 	}
+	s = credentialPattern.ReplaceAllString(s, "X509SHA256=<hash>")
 	if n.server != "" {
 		s = strings.ReplaceAll(s, n.server, "<server>")
 	}
