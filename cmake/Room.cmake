@@ -14,6 +14,18 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   target_compile_options(sextant_flags INTERFACE -ftrivial-auto-var-init=zero
     $<$<CONFIG:Debug>:-gline-tables-only>)
 endif()
+# Newer standard libraries deprecate what packaged headers (RapidCheck) still use: shown, no error.
+include(CheckCXXSourceCompiles)
+check_cxx_source_compiles([[
+#include <version>
+#if _GLIBCXX_RELEASE < 13
+#error old
+#endif
+int main() {}
+]] SEXTANT_NEW_LIBSTDCXX)
+if(SEXTANT_NEW_LIBSTDCXX)
+  target_compile_options(sextant_flags INTERFACE -Wno-error=deprecated-declarations)
+endif()
 if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT SEXTANT_SANITIZE)
   target_compile_options(sextant_flags INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
   set(sextant_static_runtime -static-libstdc++ -static-libgcc)
