@@ -70,14 +70,14 @@ struct ListOptions {
 struct WriteOptions {
   std::string field_manager;
   bool dry_run = false;
-  bool force = false;            // apply only
-  std::string subresource;       // "status", "scale", "binding", "eviction", ...
+  bool force = false;       // apply only
+  std::string subresource;  // "status", "scale", "binding", "eviction", ...
 };
 
 struct DeleteOptions {
   std::optional<int64_t> grace_period_s;
-  std::string propagation;       // "", "Orphan", "Background", "Foreground"
-  std::string uid;               // preconditions
+  std::string propagation;  // "", "Orphan", "Background", "Foreground"
+  std::string uid;          // preconditions
   std::string resource_version;
 };
 

@@ -101,9 +101,12 @@ std::string_view NamespaceOf(const ObjectReference& about) {
 }  // namespace
 
 ObjectReference ReferenceTo(const api::Object& object, std::string field_path) {
-  return {std::string(object.api_version()), std::string(object.kind()),
-          std::string(object.ns()),          std::string(object.name()),
-          std::string(object.uid()),         std::string(object.resource_version()),
+  return {std::string(object.api_version()),
+          std::string(object.kind()),
+          std::string(object.ns()),
+          std::string(object.name()),
+          std::string(object.uid()),
+          std::string(object.resource_version()),
           std::move(field_path)};
 }
 

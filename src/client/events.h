@@ -4,10 +4,10 @@
 //   events.Normal(pod, "Scheduled", "Successfully assigned default/web to worker");
 //
 // As client-go's record package does it (tools/record/event.go, events_cache.go): an event told
-// again is counted (count, lastTimestamp) instead of made anew; from the tenth message of one reason
-// within ten minutes they become one "(combined from similar events): ..."; a source may tell 25
-// events of an object at once, then one in five minutes. What the server refuses is dropped, what
-// does not reach it is tried up to 12 times, ten seconds apart.
+// again is counted (count, lastTimestamp) instead of made anew; from the tenth message of one
+// reason within ten minutes they become one "(combined from similar events): ..."; a source may
+// tell 25 events of an object at once, then one in five minutes. What the server refuses is
+// dropped, what does not reach it is tried up to 12 times, ten seconds apart.
 //
 // Unlike there, objects do not wait for each other, and a name that is taken is given up for the
 // next nanosecond's (clocks stand still in virtual time).

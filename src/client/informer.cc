@@ -75,9 +75,8 @@ class Informer::Impl : public std::enable_shared_from_this<Informer::Impl> {
     last_error = error;
     log::Debug("client", "following {}: {}", options.gvr.resource, error.message);
     backoff = backoff == Duration{0} ? kFirstBackoff : std::min(backoff * 2, kMaxBackoff);
-    retry_timer = client.executor().After(backoff, Guarded([this, list_again] {
-      list_again ? Start() : StartWatch();
-    }));
+    retry_timer = client.executor().After(
+        backoff, Guarded([this, list_again] { list_again ? Start() : StartWatch(); }));
   }
 
   WatchOptions OptionsForWatch() const {
@@ -132,8 +131,7 @@ class Informer::Impl : public std::enable_shared_from_this<Informer::Impl> {
       } else {
         resource_version = event.object.resource_version();
         const ObjectName name = NameOf(event.object);
-        Put(name, event.type == WatchEventType::kDeleted ? api::Object()
-                                                         : std::move(event.object));
+        Put(name, event.type == WatchEventType::kDeleted ? api::Object() : std::move(event.object));
         WatchIsWell();
       }
     }

@@ -35,9 +35,7 @@ struct Change {
   const api::Object& object() const { return after ? after : before; }
   bool added() const { return !before; }
   bool deleted() const { return !after; }
-  ObjectName name() const {
-    return {std::string(object().ns()), std::string(object().name())};
-  }
+  ObjectName name() const { return {std::string(object().ns()), std::string(object().name())}; }
 };
 
 using ChangeHandler = std::function<void(const Change&)>;

@@ -9,10 +9,10 @@ namespace sextant::client {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::MakeObject;
-using testing::ScriptedClient;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using testing::MakeObject;
+using testing::ScriptedClient;
 
 WatchEvent Added(std::string_view name, std::string_view rv, std::string_view node = "") {
   return {WatchEventType::kAdded, MakeObject(name, rv, node)};

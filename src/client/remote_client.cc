@@ -380,17 +380,16 @@ void RemoteClient::Create(Gvr gvr, ObjectName name, api::Object object, WriteOpt
                           Callback<api::Object> done) {
   const bool sub = !options.subresource.empty();
   const ObjectName place = Resolve(std::move(name), object);
-  SendForObject("POST",
-                QueryFor(options).On(
-                    PathOf(gvr, place.ns, sub ? place.name : "", options.subresource)),
-                std::string(kJson), Encode(object), std::move(done));
+  SendForObject(
+      "POST",
+      QueryFor(options).On(PathOf(gvr, place.ns, sub ? place.name : "", options.subresource)),
+      std::string(kJson), Encode(object), std::move(done));
 }
 
 void RemoteClient::Update(Gvr gvr, ObjectName name, api::Object object, WriteOptions options,
                           Callback<api::Object> done) {
   const ObjectName place = Resolve(std::move(name), object);
-  SendForObject("PUT",
-                QueryFor(options).On(PathOf(gvr, place.ns, place.name, options.subresource)),
+  SendForObject("PUT", QueryFor(options).On(PathOf(gvr, place.ns, place.name, options.subresource)),
                 std::string(kJson), Encode(object), std::move(done));
 }
 

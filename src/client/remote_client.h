@@ -74,9 +74,9 @@ class RemoteClient : public Client {
   Loop& executor_;
   const RemoteOptions options_;
   std::mutex mutex_;
-  std::string token_;                         // guarded by mutex_
-  std::optional<Duration> token_read_at_;     // guarded by mutex_
-  net::HttpClient http_;                      // last: dies first
+  std::string token_;                      // guarded by mutex_
+  std::optional<Duration> token_read_at_;  // guarded by mutex_
+  net::HttpClient http_;                   // last: dies first
 };
 
 }  // namespace sextant::client

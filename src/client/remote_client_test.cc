@@ -14,9 +14,9 @@ namespace sextant::client {
 namespace {
 
 using net::Awaited;
-using testing::MakeObject;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::MakeObject;
 
 constexpr Gvr kWeb{"apps", "v1", "deployments"};
 
@@ -64,8 +64,8 @@ class RemoteClientTest : public net::NetTest {
   }
 
   std::mutex mutex_;
-  Answer answer_;                     // guarded by mutex_
-  std::vector<net::Request> asked_;   // guarded by mutex_
+  Answer answer_;                    // guarded by mutex_
+  std::vector<net::Request> asked_;  // guarded by mutex_
   std::vector<std::shared_ptr<net::ResponseWriter>> watchers_;
   std::function<void(std::shared_ptr<net::ResponseWriter>)> on_watch_;
   std::unique_ptr<RemoteClient> client_;
@@ -220,16 +220,15 @@ TEST_F(RemoteClientTest, Writes) {
 TEST_F(RemoteClientTest, DeleteSaysHow) {
   Start();
   Awaited<Result<api::Object>> got;
-  client_->Delete(kPods, {"a", "web"},
-                  {.grace_period_s = 0,
-                   .propagation = "Foreground",
-                   .uid = "u",
-                   .resource_version = "5"},
-                  got.Setter());
+  client_->Delete(
+      kPods, {"a", "web"},
+      {.grace_period_s = 0, .propagation = "Foreground", .uid = "u", .resource_version = "5"},
+      got.Setter());
   ASSERT_TRUE(got.Get());
-  EXPECT_EQ(Asked().body,
-            R"({"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0,)"
-            R"("propagationPolicy":"Foreground","preconditions":{"uid":"u","resourceVersion":"5"}})");
+  EXPECT_EQ(
+      Asked().body,
+      R"({"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0,)"
+      R"("propagationPolicy":"Foreground","preconditions":{"uid":"u","resourceVersion":"5"}})");
 }
 
 TEST_F(RemoteClientTest, Texts) {
@@ -273,11 +272,14 @@ struct Heard {
 TEST_F(RemoteClientTest, WatchEventsInAnyPieces) {
   Start();
   on_watch_ = [](std::shared_ptr<net::ResponseWriter> writer) {
-    const std::string text =
-        R"({"type":"ADDED","object":{"metadata":{"name":"a"}}})" "\n"
-        R"({"type":"MODIFIED","object":{"metadata":{"name":"b"}}})" "\n\n"
-        R"({"type":"DELETED","object":{"metadata":{"name":"c"}}})" "\n"
-        R"({"type":"BOOKMARK","object":{"metadata":{"name":""}}})" "\n";
+    const std::string text = R"({"type":"ADDED","object":{"metadata":{"name":"a"}}})"
+                             "\n"
+                             R"({"type":"MODIFIED","object":{"metadata":{"name":"b"}}})"
+                             "\n\n"
+                             R"({"type":"DELETED","object":{"metadata":{"name":"c"}}})"
+                             "\n"
+                             R"({"type":"BOOKMARK","object":{"metadata":{"name":""}}})"
+                             "\n";
     for (size_t i = 0; i < text.size(); i += 7) writer->Write(net::MakeBuffer(text.substr(i, 7)));
     writer->Finish();
   };
@@ -322,13 +324,14 @@ TEST_F(RemoteClientTest, WatchErrors) {
       {"error event",
        [](auto writer) {
          writer->Write(net::MakeBuffer(
-             R"({"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}})" "\n"));
+             R"({"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}})"
+             "\n"));
        },
        410},
       {"broken off", [](auto writer) { writer->Abort(); }, kTransport},
       {"no JSON", [](auto writer) { writer->Write(net::MakeBuffer("<html>\n")); }, kTransport},
-      {"unknown type",
-       [](auto writer) { writer->Write(net::MakeBuffer("{\"type\":\"NEW\"}\n")); }, kTransport},
+      {"unknown type", [](auto writer) { writer->Write(net::MakeBuffer("{\"type\":\"NEW\"}\n")); },
+       kTransport},
       {"endless line", [](auto writer) { SendEndlessly(writer, 20); }, kTransport},
   };
   Start();

@@ -78,8 +78,8 @@ Error ErrorFromAnswer(int http_status, std::string_view method, std::string_view
   }
   if (http_status >= 500) {
     error.reason = "InternalError";
-    error.message = fmt::format("an error on the server ({}) has prevented the request from succeeding",
-                                Quote(said));
+    error.message = fmt::format(
+        "an error on the server ({}) has prevented the request from succeeding", Quote(said));
   } else {
     error.message = fmt::format(
         "the server responded with the status code {} but did not return more information",

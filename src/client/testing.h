@@ -52,8 +52,8 @@ class ScriptedClient : public Client {
 
   std::unique_ptr<WatchHandle> Watch(Gvr gvr, WatchOptions options,
                                      WatchCallbacks callbacks) override {
-    auto open = std::make_shared<OpenWatch>(
-        OpenWatch{gvr, std::move(options), std::move(callbacks)});
+    auto open =
+        std::make_shared<OpenWatch>(OpenWatch{gvr, std::move(options), std::move(callbacks)});
     watches.push_back(open);
     struct Handle : WatchHandle {
       explicit Handle(std::shared_ptr<OpenWatch> w) : watch(std::move(w)) {}

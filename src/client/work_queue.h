@@ -140,7 +140,7 @@ class WorkQueue {
   const WorkQueueOptions options_;
   const Work work_;
   std::deque<Key> ready_;
-  std::set<Key> dirty_;    // ready, or to be made ready when the work on it ends
+  std::set<Key> dirty_;  // ready, or to be made ready when the work on it ends
   std::set<Key> working_;
   std::map<Key, Waiting> later_;
   std::map<Key, int> failures_;

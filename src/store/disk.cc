@@ -52,23 +52,23 @@ Result<int> Lock(const std::string& path) {
   const std::string name = path + ".lock";
   const int fd = open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) {
-    return Fail(UsageError(fmt::format("the state file {} cannot be written: {}: {}", path, name,
-                                       strerror(errno))));
+    return Fail(UsageError(
+        fmt::format("the state file {} cannot be written: {}: {}", path, name, strerror(errno))));
   }
   if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
     char pid[16] = {};
     const ssize_t n = pread(fd, pid, sizeof pid - 1, 0);
     close(fd);
-    return Fail(UsageError(fmt::format(
-        "the state file {} is in use by another process (pid {}): stop that one first", path,
-        n > 0 ? std::string_view(pid, static_cast<size_t>(n)) : "unknown")));
+    return Fail(UsageError(
+        fmt::format("the state file {} is in use by another process (pid {}): stop that one first",
+                    path, n > 0 ? std::string_view(pid, static_cast<size_t>(n)) : "unknown")));
   }
   const std::string pid = std::to_string(getpid());
   if (ftruncate(fd, 0) != 0 || pwrite(fd, pid.data(), pid.size(), 0) < 0) {
     const int error = errno;
     close(fd);
-    return Fail(UsageError(fmt::format("the state file {} cannot be written: {}: {}", path, name,
-                                       strerror(error))));
+    return Fail(UsageError(
+        fmt::format("the state file {} cannot be written: {}: {}", path, name, strerror(error))));
   }
   return fd;
 }
@@ -78,11 +78,11 @@ Status MakeFile(const std::string& path) {
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) {
     const bool read_only = errno == EACCES || errno == EROFS || errno == EPERM;
-    return Fail(UsageError(fmt::format(
-        "the state file {} {}: {}", path,
-        read_only ? "is read-only; give this user write access to it and its folder"
-                  : "cannot be opened",
-        strerror(errno))));
+    return Fail(UsageError(
+        fmt::format("the state file {} {}: {}", path,
+                    read_only ? "is read-only; give this user write access to it and its folder"
+                              : "cannot be opened",
+                    strerror(errno))));
   }
   close(fd);
   return {};
@@ -90,7 +90,8 @@ Status MakeFile(const std::string& path) {
 
 Status CheckFormat(const std::string& path, Connection& db) {
   Result<int64_t> format = db.Number("PRAGMA user_version");
-  if (!format) return Fail(db.LastIsCorruption() ? Corrupt(path, "no SQLite database") : format.error());
+  if (!format)
+    return Fail(db.LastIsCorruption() ? Corrupt(path, "no SQLite database") : format.error());
   ASSIGN_OR_RETURN(const int64_t tables, db.Number("SELECT count(*) FROM sqlite_master"));
   if (*format == 0 && tables == 0) {
     RETURN_IF_ERROR(db.Run("PRAGMA page_size=4096; PRAGMA journal_mode=WAL;"));
@@ -114,9 +115,10 @@ Status CheckFormat(const std::string& path, Connection& db) {
 const api::Message* MessageOf(const api::Object& object, const api::Registry& registry) {
   const std::string_view text = object.api_version();
   const size_t slash = text.find('/');
-  const api::GroupVersion gv = slash == std::string_view::npos
-                                   ? api::GroupVersion{"", text}
-                                   : api::GroupVersion{text.substr(0, slash), text.substr(slash + 1)};
+  const api::GroupVersion gv =
+      slash == std::string_view::npos
+          ? api::GroupVersion{"", text}
+          : api::GroupVersion{text.substr(0, slash), text.substr(slash + 1)};
   const api::Resource* resource = registry.FindKind(gv, object.kind());
   return resource ? resource->message : nullptr;
 }
@@ -163,9 +165,9 @@ Status ReadAll(const std::string& path, Connection& db, const api::Registry* reg
     ASSIGN_OR_RETURN(auto entry, ReadEntry(path, *rows, registry));
     if (entry->mod_revision > state->revision || entry->create_revision > entry->mod_revision ||
         entry->create_revision == 0) {
-      return Fail(Corrupt(path, fmt::format("{} {}/{} has revision {} of {}", entry->key.resource,
-                                            entry->key.ns, entry->key.name, entry->mod_revision,
-                                            state->revision)));
+      return Fail(Corrupt(
+          path, fmt::format("{} {}/{} has revision {} of {}", entry->key.resource, entry->key.ns,
+                            entry->key.name, entry->mod_revision, state->revision)));
     }
     state->entries.push_back(std::move(entry));
   }
@@ -190,9 +192,10 @@ struct DiskStatements {
     ASSIGN_OR_RETURN(sql->begin, db.Prepare("BEGIN IMMEDIATE"));
     ASSIGN_OR_RETURN(sql->commit, db.Prepare("COMMIT"));
     ASSIGN_OR_RETURN(sql->rollback, db.Prepare("ROLLBACK"));
-    ASSIGN_OR_RETURN(sql->put, db.Prepare("INSERT INTO objects VALUES (?1, ?2, ?3, ?4, ?5, ?6) "
-                                          "ON CONFLICT (created) DO UPDATE SET "
-                                          "modified = excluded.modified, object = excluded.object"));
+    ASSIGN_OR_RETURN(sql->put,
+                     db.Prepare("INSERT INTO objects VALUES (?1, ?2, ?3, ?4, ?5, ?6) "
+                                "ON CONFLICT (created) DO UPDATE SET "
+                                "modified = excluded.modified, object = excluded.object"));
     ASSIGN_OR_RETURN(sql->erase, db.Prepare("DELETE FROM objects WHERE created = ?1"));
     ASSIGN_OR_RETURN(sql->meta, db.Prepare("REPLACE INTO meta VALUES (?1, ?2)"));
     ASSIGN_OR_RETURN(sql->counter, db.Prepare("UPDATE revision SET revision = ?1"));
@@ -356,8 +359,7 @@ void Disk::KeepWalSmall() {
   const size_t bytes = writer_->wal_bytes();
   if (bytes < next_checkpoint_bytes_ && checkpoint_ != Checkpoint::kCopied) return;
   if (checkpoint_ == Checkpoint::kNone && bytes < kMaxWalBytes) {
-    if (!checkpoint_loop_)
-      checkpoint_loop_ = std::make_unique<EventLoop>("store-copy", clock_);
+    if (!checkpoint_loop_) checkpoint_loop_ = std::make_unique<EventLoop>("store-copy", clock_);
     checkpoint_ = Checkpoint::kRunning;
     checkpoint_loop_->Post([this] { CopyWalAside(); });
     return;
@@ -378,8 +380,10 @@ void Disk::KeepWalSmall() {
   }
   next_checkpoint_bytes_ = bytes + kCheckpointBytes;
   if (bytes > kMaxWalBytes && !std::exchange(warned_of_reader_, true)) {
-    log::Warning("store", "{}-wal grows to {} MiB: another program reads the state file in one long "
-                 "transaction", path_, bytes >> 20);
+    log::Warning("store",
+                 "{}-wal grows to {} MiB: another program reads the state file in one long "
+                 "transaction",
+                 path_, bytes >> 20);
   }
 }
 

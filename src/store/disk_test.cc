@@ -1,5 +1,7 @@
 // The store on a file: what survives, what is refused at opening, what a full disk and kill -9 do.
 
+#include "store/disk.h"
+
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +16,6 @@
 #include <charconv>
 #include <fstream>
 
-#include "store/disk.h"
 #include "store/testing.h"
 
 extern char** environ;
@@ -22,11 +23,11 @@ extern char** environ;
 namespace sextant::store {
 namespace {
 
+using ::testing::AllOf;
 using testing::DataOf;
 using testing::FileLab;
-using testing::MakeWrite;
-using ::testing::AllOf;
 using ::testing::HasSubstr;
+using testing::MakeWrite;
 using Op = Write::Op;
 
 class DiskTest : public ::testing::Test {
@@ -112,8 +113,8 @@ TEST_F(DiskTest, SecondProcessIsKeptAway) {
 TEST_F(DiskTest, NewerFormatIsRefused) {
   EXPECT_EQ(OpenError(), "opened");
   Sql("PRAGMA user_version=7");
-  EXPECT_THAT(OpenError(), AllOf(HasSubstr("newer version"), HasSubstr("format 7"),
-                                 HasSubstr(path)));
+  EXPECT_THAT(OpenError(),
+              AllOf(HasSubstr("newer version"), HasSubstr("format 7"), HasSubstr(path)));
 }
 
 TEST_F(DiskTest, ForeignDatabaseIsRefusedUntouched) {
@@ -225,7 +226,8 @@ TEST_F(DiskTest, FullDiskStopsServingOnce) {
       EXPECT_EQ(lab.store->Visible("configmaps")->Count(""), acknowledged.size());
       EXPECT_EQ(lab.store->Latest({"configmaps", "a", "later"}), nullptr);
       EXPECT_EQ(lab.store->Latest({"configmaps", "a", std::to_string(acknowledged.size())}),
-                nullptr) << "what was refused is taken back";
+                nullptr)
+          << "what was refused is taken back";
     });
     EXPECT_EQ(fatal.load(), 1);
   }
@@ -245,12 +247,12 @@ TEST_F(DiskTest, WalStaysBounded) {
   int left = 1000;  // 200 MB
   lab.core.Post([&] {
     for (int i = 0; i < 1000; ++i) {
-      lab.store->Commit(MakeWrite(i < 20 ? Op::kCreate : Op::kUpdate, "a", std::to_string(i % 20),
-                                  data),
-                        [&](Committed c) {
-                          EXPECT_EQ(c.error, CommitError::kNone);
-                          if (--left == 0) all.set_value();
-                        });
+      lab.store->Commit(
+          MakeWrite(i < 20 ? Op::kCreate : Op::kUpdate, "a", std::to_string(i % 20), data),
+          [&](Committed c) {
+            EXPECT_EQ(c.error, CommitError::kNone);
+            if (--left == 0) all.set_value();
+          });
     }
   });
   all.get_future().get();
@@ -278,8 +280,8 @@ TEST(CrashChild, DISABLED_Writes) {
         const Op op = !there ? Op::kCreate : next % 5 == 0 ? Op::kDelete : Op::kUpdate;
         lab.store->Commit(MakeWrite(op, "a", name, data), [&, op, name, data](Committed c) {
           if (c.error != CommitError::kNone) abort();
-          const std::string line = fmt::format("{} {} {}\n", c.revision, name,
-                                               op == Op::kDelete ? "-" : data);
+          const std::string line =
+              fmt::format("{} {} {}\n", c.revision, name, op == Op::kDelete ? "-" : data);
           if (write(STDOUT_FILENO, line.data(), line.size()) < 0) abort();
           if (--left == 0) round.set_value();
         });

@@ -68,7 +68,7 @@ State StateOf(const std::vector<std::shared_ptr<const Entry>>& entries) {
 }
 
 struct Step {
-  int what;   // 0..5 write, 6 turn the loop, 7 watch, 8 end a watch
+  int what;  // 0..5 write, 6 turn the loop, 7 watch, 8 end a watch
   int op;
   int place;  // which object, which listener
   int expect;
@@ -203,9 +203,8 @@ TEST(StoreModel, RestartsBringBackTheEnd) {
     for (int life = 0; life < lives; ++life) {
       FileLab lab(FileLab::WithPath(dir.path() + "/state.db"));
       RC_ASSERT(!lab.error.has_value());
-      const State found = lab.OnCore([&] {
-        return StateOf(lab.store->Visible("configmaps")->Range("", "", "", 0));
-      });
+      const State found = lab.OnCore(
+          [&] { return StateOf(lab.store->Visible("configmaps")->Range("", "", "", 0)); });
       RC_ASSERT(found == model.At(model.changes.size()));
       RC_ASSERT(lab.OnCore([&] { return lab.store->visible(); }) == model.changes.size());
       const auto steps = *rc::gen::container<std::vector<Step>>(AnyStep());

@@ -95,8 +95,8 @@ Status MvccStore::OpenFile() {
     const size_t before = resource.latest.size();
     resource.latest = resource.latest.Put(std::move(entry));
     if (resource.latest.size() == before)
-      return Fail(UsageError(fmt::format("the state file {} is damaged: an object stands in it twice",
-                                         options_.path)));
+      return Fail(UsageError(fmt::format(
+          "the state file {} is damaged: an object stands in it twice", options_.path)));
   }
   for (const auto& [name, resource] : resources_) resource->visible = resource->latest;
   return {};
@@ -358,12 +358,12 @@ Result<std::unique_ptr<Watch>> MvccStore::AddWatch(const WatchOptions& options, 
   if (options.after > visible_) return Fail(TooLargeRevision(options.after, visible_));
   Resource& resource = ResourceOf(options.resource);
   if (options.after < resource.oldest) {
-    return Fail(Expired(
-        fmt::format("too old resource version: {} ({})", options.after, resource.oldest)));
+    return Fail(
+        Expired(fmt::format("too old resource version: {} ({})", options.after, resource.oldest)));
   }
-  const auto first = std::partition_point(
-      resource.history.begin(), resource.history.end(),
-      [&](const Event& event) { return event.revision <= options.after; });
+  const auto first =
+      std::partition_point(resource.history.begin(), resource.history.end(),
+                           [&](const Event& event) { return event.revision <= options.after; });
   std::vector<Event> backlog;
   for (auto event = first; event != resource.history.end(); ++event) {
     if (WatchHub::Matches(*event, options.ns, options.name)) backlog.push_back(*event);
@@ -376,14 +376,14 @@ Result<std::unique_ptr<Watch>> MvccStore::AddWatch(const WatchOptions& options, 
 void MvccStore::ArmProgress() {
   if (progress_timer_ != 0) return;
   progress_timer_ = core_.After(kProgressInterval, Guarded([this] {
-    progress_timer_ = 0;
-    size_t watchers = 0;
-    for (const auto& [name, resource] : resources_) {
-      resource->hub->Progress(visible_);
-      watchers += resource->hub->watchers();
-    }
-    if (watchers > 0) ArmProgress();
-  }));
+                                  progress_timer_ = 0;
+                                  size_t watchers = 0;
+                                  for (const auto& [name, resource] : resources_) {
+                                    resource->hub->Progress(visible_);
+                                    watchers += resource->hub->watchers();
+                                  }
+                                  if (watchers > 0) ArmProgress();
+                                }));
 }
 
 Result<std::string> MvccStore::GetMeta(std::string_view name) const {

@@ -55,8 +55,8 @@ class MvccStore : public Store {
     Tree visible;
     std::deque<Event> history;
     size_t history_bytes = 0;
-    Revision oldest;            // every event after it is in `history`
-    std::vector<Event> batch;   // while publishing
+    Revision oldest;           // every event after it is in `history`
+    std::vector<Event> batch;  // while publishing
     std::shared_ptr<WatchHub> hub;
   };
   // Something that becomes visible, or a refusal that may be told, when `sequence` is durable.

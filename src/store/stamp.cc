@@ -50,9 +50,8 @@ api::Object Stamp(const api::Object& object, Revision revision) {
   auto at = std::find_if(fields.begin(), fields.end(),
                          [](const Member& m) { return m.name() == kField; });
   if (at == fields.end()) {
-    at = std::find_if_not(fields.begin(), fields.end(), [](const Member& m) {
-      return ComesBeforeResourceVersion(m.name());
-    });
+    at = std::find_if_not(fields.begin(), fields.end(),
+                          [](const Member& m) { return ComesBeforeResourceVersion(m.name()); });
     Member made{};
     made.key = kField.data();
     made.key_size = kField.size();

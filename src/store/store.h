@@ -8,9 +8,9 @@
 //   store.Commit({.key = {"pods", "default", "web"}, .expect = rev, .object = pod},
 //                [](Result<Committed> r) { ... });
 //
-// Threads: writes and watches belong to the core loop; what is *visible* (visible(), Visible(), Get())
-// and Snapshots may be read from any thread without waiting for the core loop (the store publishes
-// each resource's snapshot through an atomic pointer when its revision becomes durable).
+// Threads: writes and watches belong to the core loop; what is *visible* (visible(), Visible(),
+// Get()) and Snapshots may be read from any thread without waiting for the core loop (the store
+// publishes each resource's snapshot through an atomic pointer when its revision becomes durable).
 // Errors: Conflict, AlreadyExists and NotFound are told by CommitError, since texts belong to the
 // server; a disk error stops the store (see OnFatal).
 #pragma once
@@ -80,22 +80,22 @@ class Snapshot {
 
 enum class CommitError : uint8_t {
   kNone,
-  kExists,     // create, and there is one
-  kNotFound,   // update or delete, and there is none
-  kConflict,   // the current mod_revision is not `expect`
-  kTooLarge,   // over kMaxObjectBytes as JSON
-  kFull,       // too many commits in flight: back off (429)
-  kStopped,    // the store failed or is shutting down
+  kExists,    // create, and there is one
+  kNotFound,  // update or delete, and there is none
+  kConflict,  // the current mod_revision is not `expect`
+  kTooLarge,  // over kMaxObjectBytes as JSON
+  kFull,      // too many commits in flight: back off (429)
+  kStopped,   // the store failed or is shutting down
 };
 
-constexpr size_t kMaxObjectBytes = 1'572'864;   // 1.5 MiB, as etcd's default request limit
+constexpr size_t kMaxObjectBytes = 1'572'864;  // 1.5 MiB, as etcd's default request limit
 
 struct Write {
   enum class Op : uint8_t { kCreate, kUpdate, kDelete } op = Op::kCreate;
   Key key;
-  Revision expect = 0;   // update, delete: current mod_revision wanted; 0: any
-  api::Object object;    // create, update: resourceVersion is put in by the store;
-                         // delete: the last state to tell watchers (empty: the stored one)
+  Revision expect = 0;  // update, delete: current mod_revision wanted; 0: any
+  api::Object object;   // create, update: resourceVersion is put in by the store;
+                        // delete: the last state to tell watchers (empty: the stored one)
 };
 
 struct Committed {
@@ -107,9 +107,9 @@ struct Committed {
 
 struct WatchOptions {
   std::string resource;
-  std::string ns;        // "" for all
-  std::string name;      // "" for all
-  Revision after = 0;    // events with revision > after
+  std::string ns;      // "" for all
+  std::string name;    // "" for all
+  Revision after = 0;  // events with revision > after
 };
 
 class Watch {
@@ -123,9 +123,9 @@ class Watch {
 using WatchSink = std::function<void(std::span<const Event> events, Revision revision)>;
 
 struct Options {
-  std::string path;             // of the SQLite file; "" keeps everything in memory (--ephemeral)
-  size_t history_events = 20'000;         // per resource
-  size_t history_bytes = 64 << 20;        // per resource
+  std::string path;  // of the SQLite file; "" keeps everything in memory (--ephemeral)
+  size_t history_events = 20'000;   // per resource
+  size_t history_bytes = 64 << 20;  // per resource
   size_t max_inflight_commits = 20'000;
   // Objects of the kinds that it knows are read from the file by their schema; null: as they stand.
   // Must outlive Open only.
@@ -147,7 +147,7 @@ class Store {
   // What is durable, that is what readers and watchers may be told. Any thread.
   virtual Revision visible() const = 0;
   virtual std::shared_ptr<const Snapshot> Visible(std::string_view resource) const = 0;
-  virtual std::shared_ptr<const Entry> Get(const Key& key) const = 0;   // visible state
+  virtual std::shared_ptr<const Entry> Get(const Key& key) const = 0;  // visible state
   // What is ordered, visible or not: for read-modify-write on the core loop.
   virtual std::shared_ptr<const Entry> Latest(const Key& key) const = 0;
 

@@ -13,11 +13,11 @@ namespace sextant::store {
 namespace {
 
 using testing::DataOf;
-using testing::MakeObject;
-using testing::MakeWrite;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::MakeObject;
+using testing::MakeWrite;
 using Op = Write::Op;
 
 class StoreTest : public ::testing::Test {
@@ -206,15 +206,15 @@ TEST_F(StoreTest, WatchOfClusterScopedHearsOnce) {
 
 TEST_F(StoreTest, EventsOfOneBatchComeTogether) {
   size_t calls = 0;
-  auto watch = *store->AddWatch({.resource = "configmaps"}, [&](std::span<const Event> events,
-                                                                Revision revision) {
-    ++calls;
-    EXPECT_EQ(events.size(), 3u);
-    EXPECT_EQ(revision, 3u);
-    EXPECT_EQ(events[0].previous, nullptr);
-    EXPECT_EQ(events[1].previous, events[0].entry);
-    EXPECT_EQ(events[2].previous, events[1].entry);
-  });
+  auto watch = *store->AddWatch({.resource = "configmaps"},
+                                [&](std::span<const Event> events, Revision revision) {
+                                  ++calls;
+                                  EXPECT_EQ(events.size(), 3u);
+                                  EXPECT_EQ(revision, 3u);
+                                  EXPECT_EQ(events[0].previous, nullptr);
+                                  EXPECT_EQ(events[1].previous, events[0].entry);
+                                  EXPECT_EQ(events[2].previous, events[1].entry);
+                                });
   for (auto op : {Op::kCreate, Op::kUpdate, Op::kDelete})
     store->Commit(MakeWrite(op, "a", "web", "x"), [](Committed) {});
   loop.RunReady();
@@ -294,11 +294,11 @@ TEST_F(StoreTest, Etcd18089And19179DeleteAtTheEdgeOfHistory) {
   Options options;
   options.history_events = 2;
   Open(options);
-  Create("web");                                      // 1
-  Create("db");                                       // 2
-  Delete("web");                                      // 3, history: 2 3
+  Create("web");  // 1
+  Create("db");   // 2
+  Delete("web");  // 3, history: 2 3
   EXPECT_EQ(store->OldestWatchable("configmaps"), 1u);
-  Delete("db");                                       // 4, history: 3 4
+  Delete("db");  // 4, history: 3 4
   EXPECT_EQ(store->OldestWatchable("configmaps"), 2u);
   std::vector<std::string> heard, last;
   auto w1 = Listen({.after = 2}, &heard);

@@ -86,9 +86,8 @@ class FileLab {
 
   Status PutMeta(const std::string& name, const std::string& value) {
     std::promise<Status> promise;
-    core.Post([&] {
-      store->PutMeta(name, value, [&](Status s) { promise.set_value(std::move(s)); });
-    });
+    core.Post(
+        [&] { store->PutMeta(name, value, [&](Status s) { promise.set_value(std::move(s)); }); });
     return promise.get_future().get();
   }
 

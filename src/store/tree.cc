@@ -8,10 +8,10 @@ namespace sextant::store {
 
 struct Tree::Node {
   bool leaf = true;
-  size_t count = 0;                // entries below
-  const Entry* first = nullptr;    // the least of them
-  std::vector<Item> items;         // of a leaf
-  std::vector<Ref> children;       // of an inner node
+  size_t count = 0;              // entries below
+  const Entry* first = nullptr;  // the least of them
+  std::vector<Item> items;       // of a leaf
+  std::vector<Ref> children;     // of an inner node
 
   size_t fill() const { return leaf ? items.size() : children.size(); }
 
@@ -41,8 +41,7 @@ int Compare(const Entry& entry, std::string_view ns, std::string_view name) {
   return std::string_view(entry.key.name).compare(name);
 }
 
-bool StandsBefore(const Entry& entry, std::string_view ns, std::string_view name,
-                  Tree::Side side) {
+bool StandsBefore(const Entry& entry, std::string_view ns, std::string_view name, Tree::Side side) {
   if (const int order = std::string_view(entry.key.ns).compare(ns); order != 0) return order < 0;
   if (side == Tree::Side::kAfterNamespace) return true;
   const int order = std::string_view(entry.key.name).compare(name);
@@ -60,9 +59,8 @@ size_t ChildFor(const Children& children, std::string_view ns, std::string_view 
 
 template <typename Items>
 size_t PlaceOf(const Items& items, std::string_view ns, std::string_view name) {
-  const auto at = std::partition_point(items.begin(), items.end(), [&](const auto& item) {
-    return Compare(*item, ns, name) < 0;
-  });
+  const auto at = std::partition_point(
+      items.begin(), items.end(), [&](const auto& item) { return Compare(*item, ns, name) < 0; });
   return static_cast<size_t>(at - items.begin());
 }
 
@@ -185,9 +183,9 @@ size_t Tree::Rank(std::string_view ns, std::string_view name, Side side) const {
     node = node->children[at].get();
   }
   if (!node) return 0;
-  const auto end = std::partition_point(
-      node->items.begin(), node->items.end(),
-      [&](const Item& item) { return StandsBefore(*item, ns, name, side); });
+  const auto end =
+      std::partition_point(node->items.begin(), node->items.end(),
+                           [&](const Item& item) { return StandsBefore(*item, ns, name, side); });
   return rank + static_cast<size_t>(end - node->items.begin());
 }
 

@@ -22,9 +22,9 @@ Tree::Item MakeItem(const std::string& ns, const std::string& name, Revision rev
 size_t ModelRank(const Model& model, const Names& at, Tree::Side side) {
   size_t rank = 0;
   for (const auto& [key, item] : model) {
-    const bool before = side == Tree::Side::kBefore   ? key < at
-                        : side == Tree::Side::kAfter  ? key <= at
-                                                      : key.first <= at.first;
+    const bool before = side == Tree::Side::kBefore  ? key < at
+                        : side == Tree::Side::kAfter ? key <= at
+                                                     : key.first <= at.first;
     if (before) ++rank;
   }
   return rank;
