@@ -293,8 +293,13 @@ void MemoryAndUse(const Subject& s, Fields& out) {
                                    Leaf("Reserved", "reserved", Mib(r.memory_reserved_mib)),
                                    Leaf("Used", "used", Mib(r.memory_used_mib)),
                                    Leaf("Free", "free", Mib(r.memory_free_mib))})));
-  out.push_back(MemoryGroup("BAR1 Memory Usage", "bar1_memory_usage", s.model.bar1_mib,
-                            std::min(s.model.bar1_mib, 1)));
+  // A card on a coherent link to its CPU (Grace) is not reached through a BAR.
+  out.push_back(
+      s.model.c2c ? In(kMemory, Group("BAR1 Memory Usage", "bar1_memory_usage",
+                                      {NotAvailable("Total", "total"), NotAvailable("Used", "used"),
+                                       NotAvailable("Free", "free")}))
+                  : MemoryGroup("BAR1 Memory Usage", "bar1_memory_usage", s.model.bar1_mib,
+                                std::min(s.model.bar1_mib, 1)));
   out.push_back(
       MemoryGroup("Conf Compute Protected Memory Usage", "cc_protected_memory_usage", 0, 0));
   out.push_back(In(kCompute, Leaf("Compute Mode", "compute_mode", "Default")));
