@@ -43,6 +43,7 @@ type step struct {
 	open         string
 	until        string
 	sort         []string
+	fact         string
 }
 
 func (c *caseFile) namespace() string {
@@ -153,6 +154,8 @@ func (s *step) parseLine(line string) error {
 		s.statusOnly = true
 	case "open":
 		s.open = rest
+	case "fact":
+		s.fact = rest
 	case "sort":
 		s.sort = words(rest)
 	case "until":

@@ -12,6 +12,8 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +36,7 @@ type session struct {
 	vars    variables
 	norm    normaliser
 	streams map[string]*stream
+	facts   string // folder of the documents that @fact names
 }
 
 type stream struct {
@@ -52,8 +55,9 @@ func ask(c *cluster, f *caseFile) error {
 	s := &session{
 		cluster: c,
 		vars:    variables{"ns": f.namespace(), "server": c.host},
-		norm:    normaliser{server: c.host},
+		norm:    normaliser{servers: c.names()},
 		streams: map[string]*stream{},
+		facts:   filepath.Join(filepath.Dir(f.path), "facts"),
 	}
 	defer s.closeAll()
 	if err := s.prepare(f.namespace()); err != nil {
@@ -129,7 +133,7 @@ func (s *session) exchange(st *step) (string, error) {
 		cancel()
 		return "", err
 	}
-	head := answerHead(resp, st)
+	head := s.answerHead(resp, st)
 	if st.open != "" && resp.StatusCode == http.StatusOK {
 		s.streams[st.open] = newStream(resp.Body, cancel)
 		st.answer = head
@@ -205,7 +209,7 @@ func (s *session) request(st *step) (*http.Request, context.CancelFunc, error) {
 	return req, cancel, nil
 }
 
-func answerHead(resp *http.Response, st *step) []string {
+func (s *session) answerHead(resp *http.Response, st *step) []string {
 	head := []string{strconv.Itoa(resp.StatusCode)}
 	for _, name := range append(append([]string{}, alwaysRecorded...), st.extraHeaders...) {
 		for _, v := range resp.Header.Values(name) {
@@ -215,7 +219,7 @@ func answerHead(resp *http.Response, st *step) []string {
 			case "expires", "last-modified", "date":
 				v = "<time>"
 			}
-			head = append(head, name+": "+v)
+			head = append(head, name+": "+s.norm.text(v))
 		}
 	}
 	return head
@@ -227,6 +231,9 @@ func (s *session) record(st *step, path string, head []string, contentType strin
 	var body value
 	var err error
 	switch {
+	case len(data) == 0:
+		st.answer = head
+		return nil
 	case media == "application/json" && params["stream"] == "watch":
 		body, err = parseEvents(data)
 	case media == "application/json":
@@ -271,11 +278,31 @@ func (s *session) recordJSON(st *step, path string, head []string, body value) e
 			return strings.Compare(compact(a, true), compact(b, true))
 		})
 	}
+	if st.fact != "" {
+		st.answer = head
+		return s.sameAsFact(st.fact, body)
+	}
 	if st.hash {
 		sum := sha256.Sum256([]byte(compact(body, true)))
 		body = &object{[]member{{"sha256", hex.EncodeToString(sum[:])}}}
 	}
 	st.answer = append(append(head, ""), strings.Split(pretty(body), "\n")...)
+	return nil
+}
+
+// sameAsFact compares a body with a document of tests/api/facts, which stands there once for all.
+func (s *session) sameAsFact(file string, body value) error {
+	data, err := os.ReadFile(filepath.Join(s.facts, filepath.FromSlash(file)))
+	if err != nil {
+		return err
+	}
+	fact, err := parseJSON(data)
+	if err != nil {
+		return err
+	}
+	if compact(fact, true) != compact(body, true) {
+		return fmt.Errorf("differs from the fact %s: run `record facts` first", file)
+	}
 	return nil
 }
 

@@ -4,6 +4,7 @@
 //	go run ./record cases [FILE...]  rewrites the answers of tests/api/*.case (or of the files named)
 //	go run ./record check [FILE...]  asks again and shows what differs; changes nothing
 //	go run ./record facts            rewrites tests/api/facts
+//	go run ./record all              facts, then cases
 //	go run ./record serve [PROFILE]  starts the servers, prints how to reach them, until interrupted
 //
 // Exit codes: 0 done, 1 something failed or differs, 2 wrong use.
@@ -29,7 +30,7 @@ const (
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: record build|cases|check|facts|serve")
+		fmt.Fprintln(os.Stderr, "usage: record build|cases|check|facts|all|serve")
 		os.Exit(2)
 	}
 	root, err := interopRoot()
@@ -58,6 +59,8 @@ func run(root, word string, args []string) error {
 		return recordCases(root, servers, args, false)
 	case "facts":
 		return recordFacts(root, servers)
+	case "all":
+		return errors.Join(recordFacts(root, servers), recordCases(root, servers, nil, true))
 	case "serve":
 		return serve(servers, args)
 	}

@@ -16,11 +16,11 @@ import (
 //
 // One per case file; not for concurrent use.
 type normaliser struct {
-	server string // host:port of the server under test
-	uids   numbering
-	rvs    numbering
-	ips    numbering
-	gens   int
+	servers []string // host:port of the server under test, and the address that it advertises
+	uids    numbering
+	rvs     numbering
+	ips     numbering
+	gens    int
 	// generated names in order of appearance; replaced in this order everywhere.
 	generated []generatedName
 }
@@ -57,11 +57,16 @@ var (
 	suffixPattern     = regexp.MustCompile(`^[bcdfghjklmnpqrstvwxz2456789]{5}$`)
 	accessPattern     = regexp.MustCompile(`kube-api-access-[bcdfghjklmnpqrstvwxz2456789]{5}`)
 	rvPrecondition    = regexp.MustCompile(`(ResourceVersion in (?:precondition: |object meta: |the precondition \(|record \())([0-9]+)`)
+	hashPattern       = regexp.MustCompile(`hash=[0-9A-F]{32,}`)
+	patchedPattern    = regexp.MustCompile(`Invalid value: "\{\\"apiVersion.*": `)
 	rvCurrent         = regexp.MustCompile(`(Too large resource version: [0-9]+, current: )([0-9]+)`)
 	rvProvided        = regexp.MustCompile(`(The provided resource version )([0-9]+)`)
 	credentialPattern = regexp.MustCompile(`X509SHA256=[0-9a-f]{64}`)
 	ipPattern         = regexp.MustCompile(`^10\.96\.([0-9]{1,3})\.[0-9]{1,3}$`)
 )
+
+// maxGeneratePrefix is how much of generateName the server keeps: 63 less five random characters.
+const maxGeneratePrefix = 58
 
 var ageColumns = map[string]bool{
 	"Age": true, "Last Seen": true, "First Seen": true, "Duration": true, "Last Schedule": true,
@@ -228,7 +233,7 @@ func (n *normaliser) uidText(s string) string {
 	})
 }
 
-// text applies the rules for strings (7 to 13).
+// text applies the rules for strings (7 to 15).
 func (n *normaliser) text(s string) string {
 	s = n.uidText(s)
 	for _, g := range n.generated {
@@ -251,14 +256,16 @@ func (n *normaliser) text(s string) string {
 		}
 		return sub[1] + n.rv(sub[2])
 	})
+	s = hashPattern.ReplaceAllString(s, "hash=<hash>")
+	s = patchedPattern.ReplaceAllString(s, `Invalid value: "<patched>": `)
 	s = rvCurrent.ReplaceAllString(s, "${1}<rv>")
 	s = rvProvided.ReplaceAllString(s, "${1}<rv>")
 	if m := ipPattern.FindStringSubmatch(s); m != nil && m[1] != "0" {
 		s = fmt.Sprintf("<ip-%d>", n.ips.of(s))
 	}
 	s = credentialPattern.ReplaceAllString(s, "X509SHA256=<hash>")
-	if n.server != "" {
-		s = strings.ReplaceAll(s, n.server, "<server>")
+	for _, server := range n.servers {
+		s = strings.ReplaceAll(s, server, "<server>")
 	}
 	return s
 }
@@ -273,6 +280,7 @@ func (n *normaliser) findGenerated(v value) {
 	case *object:
 		if meta := t.getObject("metadata"); meta != nil {
 			prefix, name := meta.getString("generateName"), meta.getString("name")
+			prefix = prefix[:min(len(prefix), maxGeneratePrefix)]
 			if prefix != "" && strings.HasPrefix(name, prefix) &&
 				suffixPattern.MatchString(name[len(prefix):]) {
 				n.addGenerated(name, prefix)

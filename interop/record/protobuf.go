@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
@@ -15,6 +16,13 @@ var (
 	jsonForm     = json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme.Scheme, scheme.Scheme,
 		json.SerializerOptions{})
 )
+
+func init() {
+	// Table and PartialObjectMetadata, which the clients' scheme leaves out.
+	if err := metav1.AddMetaToScheme(scheme.Scheme); err != nil {
+		panic(err)
+	}
+}
 
 // encodeProtobuf turns an object written as JSON into the bytes that a Go client would send.
 func encodeProtobuf(text []byte) ([]byte, error) {

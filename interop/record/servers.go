@@ -20,6 +20,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -50,6 +51,8 @@ var users = map[string]pkix.Name{
 }
 
 const (
+	// Not loopback: the endpoints of Service kubernetes may not hold a loopback address.
+	advertised   = "192.0.2.10"
 	startTimeout = 3 * time.Minute
 	clientUsage  = x509.ExtKeyUsageClientAuth
 )
@@ -107,8 +110,7 @@ func (c *cluster) start(servers string, extra []string) error {
 func (c *cluster) apiserverFlags(port int, etcd string) []string {
 	in := func(name string) string { return filepath.Join(c.dir, name) }
 	return []string{
-		// Not loopback: the endpoints of Service kubernetes may not hold a loopback address.
-		"--advertise-address=192.0.2.10",
+		"--advertise-address=" + advertised,
 		"--bind-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", port),
 		"--allow-privileged=true",
@@ -214,6 +216,12 @@ func (c *cluster) client(user string) (*http.Client, error) {
 	}
 	c.clients[user] = client
 	return client, nil
+}
+
+// names are the host:port texts by which answers may call this server.
+func (c *cluster) names() []string {
+	_, port, _ := strings.Cut(c.host, ":")
+	return []string{c.host, advertised + ":" + port}
 }
 
 func (c *cluster) stop() {
