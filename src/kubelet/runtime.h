@@ -155,9 +155,11 @@ struct ProbeResult {
 };
 using ProbeCallback = std::function<void(ProbeResult)>;
 
+// A probe of a simulated container succeeds. `host`: empty is the Pod itself, nothing else can be
+// reached from a sandbox.
 struct HttpProbe {
-  std::string sandbox_uid;
-  std::string host;  // empty: the Pod itself. Another host cannot be reached from a sandbox
+  std::string container_id;
+  std::string host;
   uint16_t port = 0;
   std::string scheme = "HTTP";
   std::string path = "/";
@@ -165,7 +167,7 @@ struct HttpProbe {
   Duration timeout{1'000'000'000};
 };
 struct TcpProbe {
-  std::string sandbox_uid;
+  std::string container_id;
   std::string host;
   uint16_t port = 0;
   Duration timeout{1'000'000'000};
@@ -182,6 +184,11 @@ struct ContainerStats {
   uint32_t pids = 0;
 };
 
+struct Owner {
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+};
+
 class Runtime {
  public:
   virtual ~Runtime() = default;
@@ -190,6 +197,9 @@ class Runtime {
   // in one sentence why it is not a higher one (empty for the highest).
   virtual std::string Level() const = 0;
   virtual std::string Explanation() const = 0;
+  // Who must own files and directories that a container is to read or write (mounts of host
+  // paths): container root is not the user root when the lab runs as root.
+  virtual Owner FileOwner() const = 0;
 
   virtual void CreateSandbox(PodSandboxSpec spec, DoneCallback done) = 0;
   // Kills what still runs in it. Unknown sandboxes are a success.

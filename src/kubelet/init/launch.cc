@@ -1,0 +1,208 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kubelet/init/init.h"
+
+namespace sextant::kubelet {
+namespace {
+
+constexpr int kNice = 10;          // below the lab's own threads
+constexpr const char* kOomScore = "1000";  // the first that the kernel kills
+constexpr const char* kDefaultPath =
+    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+void Limit(int resource, unsigned long value) {
+  if (value == 0) return;
+  rlimit now{};
+  getrlimit(static_cast<__rlimit_resource>(resource), &now);
+  const rlim_t want = value > now.rlim_max ? now.rlim_max : value;
+  const rlimit limit{want, want};
+  if (setrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) DieErrno("resource limit");
+}
+
+// No capability can come back: the bounding set is what exec as root of a namespace gives.
+void DropCapabilities() {
+  for (int cap = 0; cap <= 63; ++cap)
+    if (prctl(PR_CAPBSET_READ, cap, 0, 0, 0) == 1) prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
+  prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) DieErrno("no new privileges");
+}
+
+void MakeDirectories(const std::string& path) {
+  for (size_t at = 1; at != std::string::npos;) {
+    at = path.find('/', at);
+    mkdir(path.substr(0, at).c_str(), 0755);
+    if (at != std::string::npos) ++at;
+  }
+}
+
+std::string SearchPath(const LaunchSpec& spec) {
+  for (const std::string& entry : spec.env)
+    if (entry.rfind("PATH=", 0) == 0) return entry.substr(5);
+  return kDefaultPath;
+}
+
+// Where the program is, as runc looks for it, with runc's texts.
+std::string FindProgram(const LaunchSpec& spec) {
+  const std::string& name = spec.argv[0];
+  if (name.find('/') != std::string::npos) {
+    struct stat info{};
+    if (stat(name.c_str(), &info) != 0) DieErrno("exec: \"" + name + "\": stat " + name);
+    if (S_ISDIR(info.st_mode)) Die("exec: \"" + name + "\": is a directory");
+    if (access(name.c_str(), X_OK) != 0) DieErrno("exec: \"" + name + "\"");
+    return name;
+  }
+  const std::string path = SearchPath(spec);
+  for (size_t at = 0; at <= path.size();) {
+    size_t end = path.find(':', at);
+    if (end == std::string::npos) end = path.size();
+    const std::string candidate = path.substr(at, end - at) + "/" + name;
+    struct stat info{};
+    if (end > at && stat(candidate.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+        access(candidate.c_str(), X_OK) == 0)
+      return candidate;
+    at = end + 1;
+  }
+  Die("exec: \"" + name + "\": executable file not found in $PATH");
+}
+
+// In a namespace of its own the number of processes is counted apart from all others.
+void OwnUserNamespace(const LaunchSpec& spec) {
+  const uid_t uid = geteuid();
+  const gid_t gid = getegid();
+  // After a change of user the files of /proc/self belong to root.
+  if (prctl(PR_SET_DUMPABLE, 1) != 0) DieErrno("dumpable");
+  if (unshare(CLONE_NEWUSER) != 0) DieErrno("new user namespace for the container");
+  if (prctl(PR_SET_DUMPABLE, 1) != 0) DieErrno("dumpable");
+  MapIds(spec.uid, uid, spec.gid, gid);
+}
+
+// Blocks until killed, reaping what exec'd programs leave behind.
+[[noreturn]] void Hold() {
+  close_range(kSpecFd, ~0u, 0);
+  signal(SIGTERM, [](int) { _exit(0); });
+  for (;;) {
+    if (waitpid(-1, nullptr, 0) < 0 && errno == ECHILD) {
+      sigset_t set;
+      sigemptyset(&set);
+      sigaddset(&set, SIGCHLD);
+      sigprocmask(SIG_BLOCK, &set, nullptr);
+      timespec nap{1, 0};
+      sigtimedwait(&set, nullptr, &nap);
+    }
+  }
+}
+
+}  // namespace
+
+void DropIds(const LaunchSpec& spec) {
+  if (spec.drop_uid < 0) return;
+  const auto uid = static_cast<uid_t>(spec.drop_uid);
+  const auto gid = static_cast<gid_t>(spec.drop_gid);
+  if (setgroups(0, nullptr) != 0 || setresgid(gid, gid, gid) != 0 || setresuid(uid, uid, uid) != 0)
+    DieErrno("give up root");
+}
+
+void RunProgram(const LaunchSpec& spec) {
+  DieWithParent(SIGKILL);
+  if (spec.tty) {
+    setsid();
+    if (ioctl(STDIN_FILENO, TIOCSCTTY, 0) != 0) DieErrno("controlling terminal");
+  }
+  setpriority(PRIO_PROCESS, 0, kNice);
+  const sched_param param{};
+  sched_setscheduler(0, SCHED_BATCH, &param);
+  const int oom = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (oom >= 0 && write(oom, kOomScore, strlen(kOomScore)) < 0) errno = 0;  // help, not a need
+  if (oom >= 0) close(oom);
+  umask(022);
+  if (chdir(spec.cwd.c_str()) != 0) {
+    MakeDirectories(spec.cwd);
+    if (chdir(spec.cwd.c_str()) != 0)
+      DieErrno("chdir to cwd (\"" + spec.cwd + "\") set in config.json failed");
+  }
+  std::string program;
+  if (!spec.hold) {
+    if (spec.argv.empty()) Die("no command");
+    program = FindProgram(spec);
+  }
+  Limit(RLIMIT_DATA, spec.data);
+  Limit(RLIMIT_NOFILE, spec.nofile);
+  Limit(RLIMIT_FSIZE, spec.fsize);
+  Limit(RLIMIT_NPROC, spec.nproc);
+  const rlimit no_core{0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+  DropCapabilities();
+  if (!spec.read_paths.empty()) InstallLandlock(spec);
+  InstallSeccomp(spec.nonet);
+  if (spec.hold) Hold();
+
+  std::vector<char*> argv, env;
+  for (const std::string& word : spec.argv) argv.push_back(const_cast<char*>(word.c_str()));
+  for (const std::string& entry : spec.env) env.push_back(const_cast<char*>(entry.c_str()));
+  argv.push_back(nullptr);
+  env.push_back(nullptr);
+  close(kSpecFd);
+  fcntl(kStatusFd, F_SETFD, FD_CLOEXEC);
+  close_range(kStatusFd + 1, ~0u, 0);
+  execve(program.c_str(), argv.data(), env.data());
+  DieErrno("exec " + program);
+}
+
+int EnterAndRun(int argc, char** argv) {
+  if (argc < 1) return 2;
+  DieWithParent(SIGKILL);
+  Enter(kUserNsFd, CLONE_NEWUSER);
+  Enter(kNetNsFd, CLONE_NEWNET);
+  Enter(kIpcNsFd, CLONE_NEWIPC);
+  Enter(kUtsNsFd, CLONE_NEWUTS);
+  DieWithParent(SIGKILL);
+  execv(argv[0], argv);
+  DieErrno(std::string("exec ") + argv[0]);
+}
+
+int Launch() {
+  const LaunchSpec spec = ReadSpec();
+  DropIds(spec);
+  if (spec.userns) OwnUserNamespace(spec);
+  RunProgram(spec);
+}
+
+int Exec() {
+  const LaunchSpec spec = ReadSpec();
+  DieWithParent(SIGKILL);
+  Enter(kUserNsFd, CLONE_NEWUSER);
+  Enter(kNetNsFd, CLONE_NEWNET);
+  Enter(kIpcNsFd, CLONE_NEWIPC);
+  Enter(kUtsNsFd, CLONE_NEWUTS);
+  Enter(kPidNsFd, CLONE_NEWPID);
+  Enter(kMountNsFd, CLONE_NEWNS);
+  DieWithParent(SIGKILL);
+  const pid_t child = fork();  // the process namespace holds for children only
+  if (child < 0) DieErrno("fork");
+  if (child == 0) {
+    DropIds(spec);
+    Enter(kInnerUserNsFd, CLONE_NEWUSER);
+    RunProgram(spec);
+  }
+  close_range(kSpecFd, ~0u, 0);
+  // The terminal or the pipes are the child's alone: their end is its end.
+  close(STDIN_FILENO);
+  close(STDOUT_FILENO);
+  close(STDERR_FILENO);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  return ExitCode(status);
+}
+
+}  // namespace sextant::kubelet
