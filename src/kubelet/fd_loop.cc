@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
@@ -116,6 +117,11 @@ int FdLoop::RunTimers() {
 void FdLoop::Run() {
   thread_id_.store(std::this_thread::get_id());
   pthread_setname_np(pthread_self(), name_.substr(0, 15).c_str());
+  // Signals are for the lab's other threads; a broken pipe here is an error of write alone.
+  sigset_t blocked;
+  sigfillset(&blocked);
+  for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&blocked, fault);
+  pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
   std::array<epoll_event, kEventsPerWait> events;
   for (;;) {
     const int timeout = RunTimers();

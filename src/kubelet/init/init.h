@@ -21,11 +21,11 @@
 namespace sextant::kubelet {
 
 struct LaunchSpec {
-  std::vector<std::string> argv, env, read_paths, write_paths;
+  std::vector<std::string> argv, env, own_paths, read_paths, write_paths;
   std::string cwd = "/";
   long uid = 0, gid = 0;
   long drop_uid = -1, drop_gid = -1;
-  bool tty = false, userns = false, hold = false, nonet = false;
+  bool tty = false, hold = false, nonet = false;
   unsigned long data = 0, nproc = 0, nofile = 0, fsize = 0;
 };
 
@@ -33,9 +33,11 @@ struct LaunchSpec {
 [[noreturn]] void Die(const std::string& what);        // message on kStatusFd, exit 126
 [[noreturn]] void DieErrno(const std::string& what);   // with the text of errno
 LaunchSpec ReadSpec();                                 // from kSpecFd
-void WriteProc(const char* path, const std::string& text);
+void WriteProc(const std::string& path, const std::string& text);
 void DieWithParent(int signal);  // and at once if the parent is gone already
-void MapIds(long inside_uid, long outside_uid, long inside_gid, long outside_gid);
+// One user and one group of a namespace, seen through `proc` ("/proc/self").
+void MapIds(const std::string& proc, long inside_uid, long outside_uid, long inside_gid,
+            long outside_gid, bool deny_groups);
 void Enter(int fd, int type);  // setns if fd is open
 int ExitCode(int wait_status);  // 128 + signal for a signal
 

@@ -76,15 +76,49 @@ std::string FindProgram(const LaunchSpec& spec) {
   Die("exec: \"" + name + "\": executable file not found in $PATH");
 }
 
-// In a namespace of its own the number of processes is counted apart from all others.
+void SetIds(long uid, long gid) {
+  const auto u = static_cast<uid_t>(uid);
+  const auto g = static_cast<gid_t>(gid);
+  if (setresgid(g, g, g) != 0 || setresuid(u, u, u) != 0) DieErrno("give up root");
+}
+
+// Inside the container's user namespace, as nobody in it yet.
+void BecomeContainerUser(const LaunchSpec& spec) { SetIds(spec.uid, spec.gid); }
+
+// In a namespace of its own the number of processes is counted apart from all others. Made by the
+// user that the lab has, also where that is root: the owner may signal what is in it, and so the
+// death of bwrap's monitor, which has no capability, reaches the program.
 void OwnUserNamespace(const LaunchSpec& spec) {
-  const uid_t uid = geteuid();
-  const gid_t gid = getegid();
-  // After a change of user the files of /proc/self belong to root.
-  if (prctl(PR_SET_DUMPABLE, 1) != 0) DieErrno("dumpable");
+  const bool root = spec.drop_uid >= 0;
+  const long outside_uid = root ? spec.drop_uid : geteuid();
+  const long outside_gid = root ? spec.drop_gid : getegid();
+  if (root && setgroups(0, nullptr) != 0) DieErrno("give up root's groups");
+  // Another id than one's own is mapped from outside: by a child that stays there.
+  int made[2];
+  if (pipe2(made, O_CLOEXEC) != 0) DieErrno("pipe");
+  const pid_t mapper = root ? fork() : 0;
+  if (mapper < 0) DieErrno("fork");
+  if (root && mapper == 0) {
+    char go = 0;
+    close(made[1]);
+    if (read(made[0], &go, 1) != 1) _exit(1);
+    const std::string proc = "/proc/" + std::to_string(getppid());
+    MapIds(proc, spec.uid, outside_uid, spec.gid, outside_gid, false);
+    _exit(0);
+  }
   if (unshare(CLONE_NEWUSER) != 0) DieErrno("new user namespace for the container");
-  if (prctl(PR_SET_DUMPABLE, 1) != 0) DieErrno("dumpable");
-  MapIds(spec.uid, uid, spec.gid, gid);
+  if (!root) {
+    if (prctl(PR_SET_DUMPABLE, 1) != 0) DieErrno("dumpable");
+    MapIds("/proc/self", spec.uid, outside_uid, spec.gid, outside_gid, true);
+  } else {
+    int status = 0;
+    if (write(made[1], "g", 1) != 1) DieErrno("pipe");
+    while (waitpid(mapper, &status, 0) < 0 && errno == EINTR) continue;
+    if (status != 0) Die("the container's user could not be mapped");
+    BecomeContainerUser(spec);
+  }
+  close(made[0]);
+  close(made[1]);
 }
 
 // Blocks until killed, reaping what exec'd programs leave behind.
@@ -105,12 +139,17 @@ void OwnUserNamespace(const LaunchSpec& spec) {
 
 }  // namespace
 
+void GiveAway(const LaunchSpec& spec) {
+  for (const std::string& path : spec.own_paths)
+    if (lchown(path.c_str(), static_cast<uid_t>(spec.drop_uid),
+               static_cast<gid_t>(spec.drop_gid)) != 0)
+      DieErrno("give " + path + " to the container");
+}
+
 void DropIds(const LaunchSpec& spec) {
   if (spec.drop_uid < 0) return;
-  const auto uid = static_cast<uid_t>(spec.drop_uid);
-  const auto gid = static_cast<gid_t>(spec.drop_gid);
-  if (setgroups(0, nullptr) != 0 || setresgid(gid, gid, gid) != 0 || setresuid(uid, uid, uid) != 0)
-    DieErrno("give up root");
+  if (setgroups(0, nullptr) != 0) DieErrno("give up root's groups");
+  SetIds(spec.drop_uid, spec.drop_gid);
 }
 
 void RunProgram(const LaunchSpec& spec) {
@@ -145,6 +184,8 @@ void RunProgram(const LaunchSpec& spec) {
   DropCapabilities();
   if (!spec.read_paths.empty()) InstallLandlock(spec);
   InstallSeccomp(spec.nonet);
+  // From here on only exec itself can fail.
+  if (write(kStatusFd, &kReady, 1) != 1) DieErrno("tell the lab");
   if (spec.hold) Hold();
 
   std::vector<char*> argv, env;
@@ -173,8 +214,8 @@ int EnterAndRun(int argc, char** argv) {
 
 int Launch() {
   const LaunchSpec spec = ReadSpec();
-  DropIds(spec);
-  if (spec.userns) OwnUserNamespace(spec);
+  GiveAway(spec);
+  OwnUserNamespace(spec);
   RunProgram(spec);
 }
 
@@ -191,8 +232,9 @@ int Exec() {
   const pid_t child = fork();  // the process namespace holds for children only
   if (child < 0) DieErrno("fork");
   if (child == 0) {
-    DropIds(spec);
+    if (spec.drop_uid >= 0 && setgroups(0, nullptr) != 0) DieErrno("give up root's groups");
     Enter(kInnerUserNsFd, CLONE_NEWUSER);
+    if (spec.drop_uid >= 0) BecomeContainerUser(spec);
     RunProgram(spec);
   }
   close_range(kSpecFd, ~0u, 0);

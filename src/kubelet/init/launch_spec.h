@@ -6,9 +6,9 @@
 //   argv=<word>… env=<NAME=value>… cwd=<dir>
 //   uid=, gid=              ids inside the container
 //   drop_uid=, drop_gid=    ids outside, to be taken on first (only where the lab is root)
+//   own=<path>…             given to that user before (only with drop_uid)
 //   tty=1                   standard input is a terminal: make it the controlling one
 //   data=, nproc=, nofile=, fsize=    resource limits (bytes, counts)
-//   userns=1                run in a user namespace of its own (bounds the processes)
 //   hold=1                  no program: wait until killed (the body of a simulated container)
 //   nonet=1                 refuse sockets other than unix ones
 //   read=<path>… write=<path>…        Landlock: what may be read and run, what may be written
@@ -31,6 +31,10 @@ inline constexpr int kPidNsFd = 13;
 inline constexpr int kInnerUserNsFd = 14;  // the container's own user namespace, below kUserNsFd
 inline constexpr int kFirstFileFd = 16;    // contents of placed files
 inline constexpr int kControlFd = 3;       // pause: the control socket
+
+// What comes on kStatusFd: nothing (the sandbox could not be built, its builder complained on
+// standard error), a text (why the program cannot run), kReady (it runs), or kReady and a text.
+inline constexpr char kReady = 'R';
 
 // pause: one request is one SocketRequest, one answer a SocketAnswer, with the socket attached if
 // error is 0. The first message after the start is a SocketAnswer with the namespaces attached

@@ -23,6 +23,7 @@ bool SetField(LaunchSpec& spec, const std::string& key, const std::string& value
     std::vector<std::string>* list;
   } lists[] = {{"argv", &spec.argv},
                {"env", &spec.env},
+               {"own", &spec.own_paths},
                {"read", &spec.read_paths},
                {"write", &spec.write_paths}};
   for (const auto& entry : lists) {
@@ -58,7 +59,6 @@ bool SetField(LaunchSpec& spec, const std::string& key, const std::string& value
     const char* key;
     bool* flag;
   } flags[] = {{"tty", &spec.tty},
-               {"userns", &spec.userns},
                {"hold", &spec.hold},
                {"nonet", &spec.nonet}};
   for (const auto& entry : flags) {
@@ -103,11 +103,11 @@ LaunchSpec ReadSpec() {
   return spec;
 }
 
-void WriteProc(const char* path, const std::string& text) {
-  const int fd = open(path, O_WRONLY | O_CLOEXEC);
-  if (fd < 0) DieErrno(std::string("open ") + path);
+void WriteProc(const std::string& path, const std::string& text) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) DieErrno("open " + path);
   if (write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-    DieErrno(std::string("write ") + path);
+    DieErrno("write " + path);
   close(fd);
 }
 
@@ -115,11 +115,12 @@ void DieWithParent(int signal) {
   if (prctl(PR_SET_PDEATHSIG, signal) != 0) DieErrno("die with the parent");
 }
 
-void MapIds(long inside_uid, long outside_uid, long inside_gid, long outside_gid) {
-  WriteProc("/proc/self/setgroups", "deny");
-  WriteProc("/proc/self/uid_map",
+void MapIds(const std::string& proc, long inside_uid, long outside_uid, long inside_gid,
+            long outside_gid, bool deny_groups) {
+  if (deny_groups) WriteProc(proc + "/setgroups", "deny");
+  WriteProc(proc + "/uid_map",
             std::to_string(inside_uid) + " " + std::to_string(outside_uid) + " 1\n");
-  WriteProc("/proc/self/gid_map",
+  WriteProc(proc + "/gid_map",
             std::to_string(inside_gid) + " " + std::to_string(outside_gid) + " 1\n");
 }
 

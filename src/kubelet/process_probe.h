@@ -1,0 +1,20 @@
+// Probes over a socket in a Pod's network. On the runtime's loop only.
+#pragma once
+
+#include <memory>
+
+#include "kubelet/process_core.h"
+
+namespace sextant::kubelet {
+
+inline constexpr size_t kProbeBodyMax = 10 * 1024;  // kubelet's limit for a probe's body
+
+void RunHttpProbe(ProcessCore& core, std::shared_ptr<ProcessSandbox> sandbox, HttpProbe probe,
+                  ProbeCallback done);
+void RunTcpProbe(ProcessCore& core, std::shared_ptr<ProcessSandbox> sandbox, TcpProbe probe,
+                 ProbeCallback done);
+// Connects to a port of the Pod; `address` empty: localhost, first IPv4, then IPv6.
+void Dial(ProcessCore& core, std::shared_ptr<ProcessSandbox> sandbox, std::string address,
+          uint16_t port, Duration timeout, std::function<void(Result<Fd>)> done);
+
+}  // namespace sextant::kubelet
