@@ -304,9 +304,11 @@ Result<SpawnRequest> BubblewrapContainer(const ContainerInput& input,
   const ContainerSpec& spec = input.spec;
   RETURN_IF_ERROR(CheckSpec(spec));
   BwrapArguments args;
-  // bwrap runs as root of the Pod's namespaces. What launch needs is the change of user.
+  // bwrap runs as root of the Pod's namespaces. What launch needs is to give the container its
+  // files and its user.
   args.Add("--unshare-pid", "--as-pid-1", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
            "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_CHOWN");
+  if (!input.identity.drop) args.Add("--cap-add", "CAP_SETFCAP");  // to map the Pod's root again
   args.Add("--info-fd", std::to_string(kInfoFd));
   RETURN_IF_ERROR(AddRoot(input, args));
   RETURN_IF_ERROR(AddMountsAndDevices(spec, args));

@@ -62,14 +62,17 @@ ProcessRuntime& RuntimeHost::runtime() {
 }
 
 bool RuntimeHost::Usable(Level level) {
-  // Asked of a runtime without sandboxes: log_limits are not set yet.
-  ProcessRuntimeOptions options{.toolbox = {.directory = directory() + "/probe",
-                                            .nvidia_smi = "/usr/bin/bash-static"},
-                                .force = level};
-  ProcessRuntime probe(std::move(options), clock_, loop_);
-  if (level == Level::kBuiltIn || probe.Explanation().empty()) return true;
-  why_ = probe.Explanation();
-  return false;
+  if (level == Level::kBuiltIn) return true;
+  // Asked once, of a runtime without sandboxes.
+  static std::map<Level, std::string>* known = new std::map<Level, std::string>();
+  if (!known->contains(level)) {
+    ProcessRuntimeOptions options{.toolbox = {.directory = directory() + "/probe",
+                                              .nvidia_smi = "/usr/bin/bash-static"},
+                                  .force = level};
+    known->emplace(level, ProcessRuntime(std::move(options), clock_, loop_).Explanation());
+  }
+  why_ = known->at(level);
+  return why_.empty();
 }
 
 std::string RuntimeHost::LogPath(const std::string& id) const {
