@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -71,9 +72,13 @@ bool Emit(const SmiResult& result) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> args(argv + 1, argv + argc);
+  // Where no mount namespace is to be had, a container's files lie below a directory of its own
+  // (kubelet/isolation_landlock.cc).
+  const char* root = getenv("SEXTANT_ROOT");
+  const std::string path = std::string(root ? root : "") + sextant::gpu::kContainerInventoryPath;
   while (true) {
     std::string text;
-    if (!ReadAll(sextant::gpu::kContainerInventoryPath, text)) {
+    if (!ReadAll(path.c_str(), text)) {
       WriteAll(STDOUT_FILENO, kNoDriver);
       return kNoDriverCode;
     }

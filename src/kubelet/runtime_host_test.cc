@@ -48,7 +48,7 @@ void RuntimeHost::Close() { runtime_.reset(); }
 ProcessRuntime& RuntimeHost::runtime() {
   if (runtime_) return *runtime_;
   ProcessRuntimeOptions options{.toolbox = {.directory = directory() + "/runtime",
-                                            .nvidia_smi = "/usr/bin/bash-static"},
+                                            .nvidia_smi = SEXTANT_NVIDIA_SMI},
                                 .force = level_,
                                 .log_limits = log_limits};
   options.builtin_programs["nvidia-smi"] = [](const BuiltinCall&, std::string& out, std::string&) {
@@ -67,7 +67,7 @@ bool RuntimeHost::Usable(Level level) {
   static std::map<Level, std::string>* known = new std::map<Level, std::string>();
   if (!known->contains(level)) {
     ProcessRuntimeOptions options{.toolbox = {.directory = directory() + "/probe",
-                                              .nvidia_smi = "/usr/bin/bash-static"},
+                                              .nvidia_smi = SEXTANT_NVIDIA_SMI},
                                   .force = level};
     known->emplace(level, ProcessRuntime(std::move(options), clock_, loop_).Explanation());
   }
