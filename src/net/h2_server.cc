@@ -145,7 +145,11 @@ int H2ServerSession::OnBeginFrame(nghttp2_session*, const nghttp2_frame_hd* hd, 
 
 int H2ServerSession::OnBeginHeaders(nghttp2_session*, const nghttp2_frame* frame, void* user) {
   H2ServerSession& self = Self(user);
-  if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
+  if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
+  if (self.shutting_down_) {
+    // Our GOAWAY says that streams from here on are not handled: clients ask again elsewhere.
+    self.ResetWith(frame->hd.stream_id, NGHTTP2_REFUSED_STREAM);
+  } else {
     self.streams_[frame->hd.stream_id].mark = self.clock_.Monotonic();
   }
   return 0;

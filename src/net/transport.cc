@@ -233,6 +233,7 @@ void Transport::ReadSome() {
     if (r.size == 0) {
       read_ended_ = true;
       owner_->OnEnd();
+      if (writes_ended_) Close({});
       return;
     }
     const auto size = static_cast<size_t>(r.size);
