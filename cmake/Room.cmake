@@ -12,7 +12,7 @@ target_compile_definitions(sextant_flags INTERFACE _GLIBCXX_ASSERTIONS)
 target_link_libraries(sextant_flags INTERFACE dep_fmt Threads::Threads)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   target_compile_options(sextant_flags INTERFACE -ftrivial-auto-var-init=zero
-    $<$<CONFIG:Debug>:-gline-tables-only>)
+    $<$<AND:$<CONFIG:Debug>,$<BOOL:${SEXTANT_SANITIZE}>>:-gline-tables-only>)
 endif()
 # Newer standard libraries deprecate what packaged headers (RapidCheck) still use: shown, no error.
 include(CheckCXXSourceCompiles)
@@ -54,6 +54,9 @@ function(sextant_room name)
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   list(FILTER benches INCLUDE REGEX "_bench\\.cc$")
   list(FILTER sources EXCLUDE REGEX "_(test|bench|fuzz|main)\\.cc$")
+  if(NOT sources AND NOT ARG_SOURCES)
+    set(sources ${CMAKE_BINARY_DIR}/pch.cc)  # a room of headers only, so far
+  endif()
   add_library(room_${name} STATIC ${sources} ${ARG_SOURCES})
   set_target_properties(room_${name} PROPERTIES LINKER_LANGUAGE CXX)
   target_precompile_headers(room_${name} REUSE_FROM sextant_pch)

@@ -12,6 +12,8 @@
 // at v1.36.3. Threads: pure functions, any thread.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,11 +31,11 @@ class FieldErrors {
   void Required(std::string path, std::string detail);
   void Invalid(std::string path, Value value, std::string detail);
   void InvalidText(std::string path, std::string_view value, std::string detail);  // a string value
+  void InvalidRaw(std::string path, std::string_view printed, std::string detail);  // as printed
   void NotSupported(std::string path, std::string_view value, std::vector<std::string> valid);
   void Forbidden(std::string path, std::string detail);
   void Duplicate(std::string path, std::string_view value);
   void TooLong(std::string path, int max_bytes);
-  void TooLongMaxLength(std::string path, int max_characters);
   void TooMany(std::string path, int actual, int max);
   void NotFound(std::string path, std::string_view value);
   void TypeInvalid(std::string path, Value value, std::string detail);
@@ -65,8 +67,13 @@ struct Rules {
   bool allow_create_on_update = false;         // PUT of what is not there makes it
   bool allow_unconditional_update = true;      // PUT without resourceVersion
   bool returns_deleted = false;                // DELETE answers with the object, not a Status
-  // Seconds of grace when DELETE names none; -1: no graceful deletion (Pods only have it).
-  int64_t (*default_grace_s)(Value object) = nullptr;
+  // Graceful deletion: the seconds of grace for this object, given what DELETE asked for. Null for
+  // kinds that are deleted at once (Pods alone have it).
+  int64_t (*grace_s)(Value object, std::optional<int64_t> asked) = nullptr;
+  // Namespaces: called when deletion is marked (phase Terminating) ...
+  void (*on_delete)(Mut object) = nullptr;
+  // ... and true while the kind's own finalizers (spec.finalizers) keep the object.
+  bool (*held)(Value object) = nullptr;
 };
 
 const Rules& RulesFor(const Resource& resource);

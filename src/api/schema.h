@@ -169,6 +169,9 @@ struct Resource {
   // ("spec.nodeName", "status.phase").
   std::span<const std::string_view> selectable_fields;
   std::string_view storage_version_hash;   // discovery's storageVersionHash
+  // Where the objects are kept, if not under "plural.group": kinds served in two groups share one
+  // ("events").
+  std::string_view storage_name;
 
   const Subresource* FindSubresource(std::string_view name) const;
   bool HasVerb(std::string_view verb) const;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "api/rules.h"
 #include "server/operation.h"
 #include "store/store.h"
 
@@ -36,9 +37,23 @@ class AdmissionPlugin {
  public:
   virtual ~AdmissionPlugin() = default;
   virtual std::string_view name() const = 0;  // as in --enable-admission-plugins
-  virtual Status Admit(const AdmissionRequest&, api::Mut) const { return {}; }
-  virtual Status Validate(const AdmissionRequest&, api::Value) const { return {}; }
+  virtual Status Admit(const AdmissionRequest& request, api::Mut object) const {
+    (void)request, (void)object;
+    return {};
+  }
+  // `object` is absent for delete.
+  virtual Status Validate(const AdmissionRequest& request, api::Value object) const {
+    (void)request, (void)object;
+    return {};
+  }
 };
+
+// An Error with this in retry_after_s: what is missing is about to come (the default account of a
+// new namespace). The pipeline tries again for a while before it tells the client.
+inline constexpr int kRetrySoon = -1;
+
+// 403 as admission.NewForbidden words it: `pods "x" is forbidden: <why>`.
+Error AdmissionForbidden(const AdmissionRequest& request, api::Value object, std::string_view why);
 
 // The default set as kubeadm leaves it, in apiserver's order, as far as this server has them.
 std::vector<std::unique_ptr<AdmissionPlugin>> DefaultAdmission();

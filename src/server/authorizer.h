@@ -17,9 +17,17 @@ struct Decision {
 
 class ClusterView;
 
+// The policy rules that hold for a user in a namespace, as rbac/v1 PolicyRules.
+struct UserRules {
+  std::vector<api::Object> roles;  // keeps the rules alive
+  std::vector<api::Value> rules;
+};
+
 class Authorizer {
  public:
   virtual ~Authorizer() = default;
+  virtual UserRules RulesFor(const User& user, std::string_view ns,
+                             const ClusterView& view) const = 0;
   virtual Decision Authorize(const User& user, const RequestInfo& info,
                              const ClusterView& view) const = 0;
 };

@@ -37,7 +37,7 @@ struct RequestInfo {
   std::string ns;
   std::string resource;
   std::string subresource;
-  std::string name;
+  std::string name;   // for list and watch: from a field selector metadata.name=x
   std::vector<std::string> rest;  // path parts after the subresource (proxy)
 };
 
@@ -54,11 +54,19 @@ struct Options {
   bool bookmarks = false;
   std::optional<bool> send_initial_events;
   int64_t timeout_s = 0;
-  std::string field_manager;
+  std::string field_manager;        // the one given, else what the user agent says
+  std::string field_manager_given;
   std::string field_validation;   // "", Ignore, Warn, Strict
-  bool dry_run = false;
+  std::vector<std::string> dry_run_values;  // "All" is the only one there is
   bool force = false;
+  bool force_set = false;
   bool pretty = false;
+  // delete only
+  std::optional<int64_t> grace_period_s;
+  std::string propagation_policy;
+  std::optional<bool> orphan_dependents;
+
+  bool dry_run() const { return !dry_run_values.empty(); }
 };
 
 struct Operation {
@@ -76,6 +84,8 @@ struct Operation {
   // patch: the patch document (list for JSON patch).
   client::PatchType patch_type = client::PatchType::kMerge;
   std::vector<std::string> warnings;
+  // The HTTP side has asked the authorizer already.
+  bool authorized = false;
 };
 
 // A page of a list, not yet encoded.

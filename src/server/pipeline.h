@@ -63,7 +63,7 @@ class Pipeline : public ClusterView {
   }
 
  private:
-  void Get(Operation op, Respond done);
+  void Read(Operation op, Respond done);
   void List(Operation op, Respond done);
   void ListAt(Operation op, std::shared_ptr<const store::Snapshot> snapshot, Respond done);
 

@@ -1,0 +1,58 @@
+// One node's agent: follows the host's cards, offers them through the device plugin and keeps the
+// node's GPU labels right.
+//
+//   NodeAgent agent(parts, {.node = "gpu-lab-worker"});
+//   agent.Start(kubelet);    // registers the plugin
+//   // destroyed: the plugin is withdrawn; labels stay, as with NVIDIA's stack
+//
+// It learns of cards from its host only (DESIGN, law 8). Threads: everything on client.executor().
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "agent/gpu_plugin.h"
+#include "client/client.h"
+#include "gpu/labels.h"
+#include "host/machine.h"
+#include "plugin/device_plugin.h"
+
+namespace sextant::agent {
+
+struct NodeAgentParts {
+  client::Client& client;
+  host::GpuHost& host;
+  Executor& files;  // where files are written
+};
+
+struct NodeAgentOptions {
+  std::string node;
+  std::string state_directory;
+  gpu::LabelOptions labels;
+};
+
+class NodeAgent {
+ public:
+  NodeAgent(NodeAgentParts parts, NodeAgentOptions options);
+  ~NodeAgent();
+
+  void Start(plugin::Registrar& kubelet);
+
+ private:
+  void OnCards();
+  void SyncLabels();
+  void PatchLabels(const api::Object& node);
+
+  NodeAgentParts parts_;
+  const NodeAgentOptions options_;
+  std::shared_ptr<GpuPlugin> plugin_;
+  plugin::Registrar* kubelet_ = nullptr;
+  std::shared_ptr<void> host_handle_;
+  TimerId retry_ = 0;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+// The labels that an agent owns: it removes those that no longer hold.
+bool IsAgentLabel(std::string_view key);
+
+}  // namespace sextant::agent

@@ -1,0 +1,86 @@
+#include "api/conversion.h"
+
+#include <array>
+#include <span>
+#include <utility>
+
+namespace sextant::api {
+namespace {
+
+struct Rename {
+  std::string_view stored;
+  std::string_view served;
+};
+
+// Stored in the first group's words, served in the second's; other fields keep their names.
+struct Conversion {
+  std::string_view plural;
+  std::string_view served_group;
+  std::string_view stored_api_version;
+  std::span<const Rename> renames;
+};
+
+constexpr std::array<Rename, 8> kEventRenames = {{
+    {"involvedObject", "regarding"},
+    {"message", "note"},
+    {"reportingComponent", "reportingController"},
+    {"source", "deprecatedSource"},
+    {"firstTimestamp", "deprecatedFirstTimestamp"},
+    {"lastTimestamp", "deprecatedLastTimestamp"},
+    {"count", "deprecatedCount"},
+    {"reportingInstance", "reportingInstance"},
+}};
+constexpr std::array<Conversion, 1> kConversions = {
+    {{"events", "events.k8s.io", "v1", kEventRenames}}};
+
+const Conversion* Find(const Resource& resource) {
+  for (const Conversion& conversion : kConversions) {
+    if (conversion.plural == resource.plural &&
+        conversion.served_group == resource.group_version.group) {
+      return &conversion;
+    }
+  }
+  return nullptr;
+}
+
+// The schema of the stored form: the same kind in the stored group.
+const Message* StoredMessage(const Conversion& conversion, const Resource& resource) {
+  return Registry::Builtin()
+      .FindKindMessage({"", conversion.stored_api_version}, resource.kind);
+}
+
+Object Convert(const Object& object, const Conversion& conversion, bool to_stored,
+               std::string_view api_version, const Message* message) {
+  Editor edit;
+  edit.Keep(object);
+  Mut root = edit.Root();
+  for (auto [key, value] : object.root().members()) {
+    std::string_view name = key;
+    for (const Rename& rename : conversion.renames) {
+      if (name == (to_stored ? rename.served : rename.stored)) {
+        name = to_stored ? rename.stored : rename.served;
+        break;
+      }
+    }
+    root.Set(name, value);
+  }
+  root.Set("apiVersion", api_version);
+  return std::move(edit).Finish(message);
+}
+
+}  // namespace
+
+Object ToStored(Object object, const Resource& served) {
+  const Conversion* conversion = Find(served);
+  if (!conversion || object.api_version() == conversion->stored_api_version) return object;
+  return Convert(object, *conversion, true, conversion->stored_api_version,
+                 StoredMessage(*conversion, served));
+}
+
+Object FromStored(Object object, const Resource& served) {
+  const Conversion* conversion = Find(served);
+  if (!conversion || object.api_version() != conversion->stored_api_version) return object;
+  return Convert(object, *conversion, false, served.group_version.ToString(), served.message);
+}
+
+}  // namespace sextant::api

@@ -1,0 +1,30 @@
+#include "base/strand.h"
+
+#include <gtest/gtest.h>
+
+#include <latch>
+
+namespace sextant {
+namespace {
+
+TEST(StrandTest, KeepsOrderOnAPool) {
+  ThreadPool pool("strand-test", 4);
+  Strand strand(pool);
+  std::vector<int> seen;  // only touched by tasks of the strand
+  std::latch done(1);
+  for (int i = 0; i < 1000; ++i) strand.Post([&seen, i] { seen.push_back(i); });
+  strand.Post([&done] { done.count_down(); });
+  done.wait();
+  ASSERT_EQ(seen.size(), 1000u);
+  EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
+}
+
+TEST(StrandTest, RunsWhatWasPostedBeforeItIsDropped) {
+  ThreadPool pool("strand-test", 1);
+  std::latch done(1);
+  { Strand(pool).Post([&done] { done.count_down(); }); }
+  done.wait();
+}
+
+}  // namespace
+}  // namespace sextant

@@ -1,0 +1,127 @@
+#include "lab/bootstrap.h"
+
+#include <fmt/format.h>
+
+#include "api/json.h"
+#include "api/schema.h"
+#include "base/check.h"
+#include "lab/embedded.h"
+
+namespace sextant::lab {
+namespace {
+
+using api::Editor;
+using api::Mut;
+using api::Object;
+
+
+Object Named(std::string_view api_version, std::string_view kind, std::string_view name) {
+  Editor edit;
+  edit.Root().Set("kind", kind);
+  edit.Root().Set("apiVersion", api_version);
+  edit.Root()["metadata"].Set("name", name);
+  return std::move(edit).Finish();
+}
+
+Object Pool(const PoolConfig& pool) {
+  Editor edit(Named("sextant.dev/v1alpha1", "GPUPool", pool.name));
+  Mut spec = edit.Root()["spec"];
+  spec.Set("model", pool.model);
+  spec.Set("count", pool.count);
+  spec.Set("allocation", pool.allocation);
+  return std::move(edit).Finish();
+}
+
+// Runs on every node where NFD has seen an NVIDIA card, whatever its taints. The command is not in
+// the toolbox: the kubelet starts the node's agent in process for it.
+constexpr std::string_view kDevicePlugin = R"({
+  "kind": "DaemonSet", "apiVersion": "apps/v1",
+  "metadata": {"name": "nvidia-device-plugin-daemonset", "namespace": "kube-system"},
+  "spec": {
+    "selector": {"matchLabels": {"name": "nvidia-device-plugin-ds"}},
+    "updateStrategy": {"type": "RollingUpdate"},
+    "template": {
+      "metadata": {"labels": {"name": "nvidia-device-plugin-ds"}},
+      "spec": {
+        "priorityClassName": "system-node-critical",
+        "automountServiceAccountToken": false,
+        "tolerations": [{"operator": "Exists"}],
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+          "nodeSelectorTerms": [{"matchExpressions": [{
+            "key": "feature.node.kubernetes.io/pci-10de.present", "operator": "In",
+            "values": ["true"]}]}]}}},
+        "containers": [{
+          "name": "nvidia-device-plugin-ctr",
+          "image": "sextant.dev/node-agent",
+          "command": ["sextant-node-agent"]}]}}}
+})";
+
+const api::Resource& ResourceOf(const Object& object) {
+  const std::string_view api_version = object.api_version();
+  const size_t slash = api_version.find('/');
+  const api::GroupVersion gv = slash == std::string_view::npos
+                                   ? api::GroupVersion{"", api_version}
+                                   : api::GroupVersion{api_version.substr(0, slash),
+                                                       api_version.substr(slash + 1)};
+  const api::Resource* resource = api::Registry::Builtin().FindKind(gv, object.kind());
+  CHECK(resource != nullptr);
+  return *resource;
+}
+
+// One create after another; lives by the callbacks that hold it.
+class Creating : public std::enable_shared_from_this<Creating> {
+ public:
+  Creating(client::Client& client, std::vector<Object> objects,
+           std::move_only_function<void(Status)> done)
+      : client_(client), objects_(std::move(objects)), done_(std::move(done)) {}
+
+  void Next() {
+    if (next_ == objects_.size()) return done_({});
+    const Object object = objects_[next_++];
+    const api::Resource& resource = ResourceOf(object);
+    const client::Gvr gvr{resource.group_version.group, resource.group_version.version,
+                          resource.plural};
+    client_.Create(gvr, {std::string(object.ns()), ""}, object, {.field_manager = "sextant"},
+                   [self = shared_from_this()](Result<Object> created) {
+                     if (!created && !created.error().Is("AlreadyExists")) {
+                       return self->done_(Fail(std::move(created).error()));
+                     }
+                     self->Next();
+                   });
+  }
+
+ private:
+  client::Client& client_;
+  const std::vector<Object> objects_;
+  std::move_only_function<void(Status)> done_;
+  size_t next_ = 0;
+};
+
+}  // namespace
+
+std::vector<Object> BootstrapObjects(const LabConfig& config) {
+  std::vector<Object> objects;
+  for (std::string_view name : {"default", "kube-system", "kube-public", "kube-node-lease"}) {
+    objects.push_back(Named("v1", "Namespace", name));
+  }
+  auto defaults = api::ParseJson(embedded::BootstrapObjects());
+  CHECK(defaults.has_value());
+  for (api::Value object : defaults->root().items()) objects.push_back(api::CopyOf(object));
+  bool has_default = false;
+  for (const PoolConfig& pool : config.pools) {
+    objects.push_back(Pool(pool));
+    has_default = has_default || pool.name == "default";
+  }
+  if (!has_default) objects.push_back(Pool({"default", "a100-sxm4-40gb", 8, "plugin"}));
+  auto plugin = api::ParseJson(kDevicePlugin);
+  CHECK(plugin.has_value());
+  objects.push_back(*std::move(plugin));
+  return objects;
+}
+
+void Bootstrap(client::Client& client, std::vector<Object> objects,
+               std::move_only_function<void(Status)> done) {
+  std::make_shared<Creating>(client, std::move(objects), std::move(done))->Next();
+}
+
+}  // namespace sextant::lab

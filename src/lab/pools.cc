@@ -1,0 +1,283 @@
+#include "lab/pools.h"
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "gpu/labels.h"
+#include "lab/topology.h"
+
+namespace sextant::lab {
+namespace {
+
+using api::Editor;
+using api::Mut;
+using api::Object;
+using api::Value;
+using client::ObjectName;
+
+constexpr std::string_view kTopologyName = "topology";
+constexpr std::string_view kTopologyKey = "topology.yml";
+constexpr std::string_view kZoneLabel = "topology.kubernetes.io/zone";
+constexpr std::string_view kRackLabel = "sextant.dev/rack";
+constexpr std::string_view kPciLabel = "feature.node.kubernetes.io/pci-10de.present";
+constexpr std::string_view kManager = "sextant-pools";
+// What a pool from a topology ConfigMap keeps beyond GPUPool's fields.
+constexpr std::string_view kProductAnnotation = "sextant.dev/product";
+constexpr std::string_view kMemoryAnnotation = "sextant.dev/memory-mib";
+constexpr std::string_view kSourceAnnotation = "sextant.dev/source";
+
+host::MachineSpec MachineOfPool(Value spec) {
+  host::MachineSpec machine;
+  if (spec["node"]["cpu"]) machine.cpu = spec["node"]["cpu"].AsString();
+  if (spec["node"]["memory"]) machine.memory = spec["node"]["memory"].AsString();
+  for (Value device : spec["devices"].items()) {
+    machine.resources[std::string(device["name"].AsString())] =
+        fmt::format("{}", device["count"].AsInt());
+  }
+  for (auto [name, amount] : spec["resources"].members()) {
+    machine.resources[std::string(name)] = amount.AsString();
+  }
+  return machine;
+}
+
+void SetLabel(Mut labels, Value now, std::string_view key, std::string_view wanted, int& changes) {
+  if (now[key].AsString() == wanted) return;
+  if (wanted.empty()) {
+    labels[key].SetNull();
+  } else {
+    labels.Set(key, wanted);
+  }
+  ++changes;
+}
+
+bool HasGpuTaint(Value taints) {
+  for (Value taint : taints.items())
+    if (taint["key"].AsString() == gpu::kGpuTaint.key) return true;
+  return false;
+}
+
+// The node's taints with the GPU taint, or without it.
+void SetTaint(Mut spec, Value now, bool wanted) {
+  Mut taints = spec["taints"];
+  taints.SetList();
+  for (Value taint : now.items()) {
+    if (taint["key"].AsString() == gpu::kGpuTaint.key) continue;
+    Mut kept = taints.Append();
+    for (auto [key, value] : taint.members()) kept.Set(key, value.AsString());
+  }
+  if (!wanted) return;
+  Mut added = taints.Append();
+  added.Set("key", gpu::kGpuTaint.key);
+  added.Set("value", gpu::kGpuTaint.value);
+  added.Set("effect", gpu::kGpuTaint.effect);
+}
+
+Object PoolFromTopology(const TopologyPool& pool, const ObjectName& source) {
+  Editor edit;
+  Mut root = edit.Root();
+  root.Set("kind", "GPUPool");
+  root.Set("apiVersion", "sextant.dev/v1alpha1");
+  root["metadata"].Set("name", pool.name);
+  Mut annotations = root["metadata"]["annotations"];
+  annotations.Set(kSourceAnnotation, fmt::format("configmap/{}", source.ToString()));
+  if (!pool.product.empty()) annotations.Set(kProductAnnotation, pool.product);
+  if (pool.memory_mib > 0) {
+    annotations.Set(kMemoryAnnotation, fmt::format("{}", pool.memory_mib));
+  }
+  Mut spec = root["spec"];
+  spec.Set("model", pool.model);
+  spec.Set("count", pool.count);
+  for (const auto& [name, count] : pool.devices) {
+    Mut device = spec["devices"].Append();
+    device.Set("name", name);
+    device.Set("count", count);
+  }
+  for (const auto& [name, amount] : pool.resources) spec["resources"].Set(name, amount);
+  return std::move(edit).Finish();
+}
+
+Status StatusOf(Result<Object> result) {
+  if (result) return {};
+  return std::unexpected(std::move(result).error());
+}
+
+// Ends a unit of work; what is gone needs no work.
+auto Ending(std::move_only_function<void(Status)> done) {
+  return [done = std::move(done)](Result<Object> result) mutable {
+    if (!result && result.error().Is("NotFound")) return done({});
+    done(StatusOf(std::move(result)));
+  };
+}
+
+}  // namespace
+
+Pools::Pools(client::Client& client, client::SharedInformers& informers, MachineOf machines,
+             PoolsOptions options)
+    : client_(client),
+      nodes_(informers.For({.gvr = client::kNodes})),
+      pools_(informers.For({.gvr = client::kGpuPools})),
+      topologies_(informers.For({.gvr = client::kConfigMaps,
+                                 .field_selector = fmt::format("metadata.name={}", kTopologyName)})),
+      machines_(std::move(machines)),
+      options_(std::move(options)),
+      nodes_queue_(client.executor(), {.parallel = 16},
+                   [this](const std::string& name, Done done) { SyncNode(name, std::move(done)); }),
+      pools_queue_(client.executor(), {},
+                   [this](const std::string& name, Done done) { SyncPool(name, std::move(done)); }),
+      topologies_queue_(client.executor(), {}, [this](const ObjectName& name, Done done) {
+        SyncTopology(name, std::move(done));
+      }) {}
+
+Pools::~Pools() { *alive_ = false; }
+
+void Pools::Start() {
+  subscriptions_.push_back(nodes_.Subscribe([this](const client::Change& c) { OnNode(c); }));
+  subscriptions_.push_back(pools_.Subscribe([this](const client::Change& c) { OnPool(c); }));
+  subscriptions_.push_back(topologies_.Subscribe([this](const client::Change& c) { OnTopology(c); }));
+}
+
+std::string Pools::PoolOf(const Object& node) const {
+  return std::string(node["metadata"]["labels"][label_key_].AsString());
+}
+
+void Pools::OnNode(const client::Change& change) {
+  const std::string before = change.added() ? "" : PoolOf(change.before);
+  const std::string after = change.deleted() ? "" : PoolOf(change.after);
+  nodes_queue_.Add(std::string(change.object().name()));
+  if (before == after) return;
+  if (!before.empty()) pools_queue_.Add(before);
+  if (!after.empty()) pools_queue_.Add(after);
+}
+
+void Pools::OnPool(const client::Change& change) {
+  const std::string name(change.object().name());
+  pools_queue_.Add(name);
+  for (const Object& node : nodes_.List()) {
+    if (PoolOf(node) == name) nodes_queue_.Add(std::string(node.name()));
+  }
+}
+
+void Pools::OnTopology(const client::Change& change) { topologies_queue_.Add(change.name()); }
+
+Result<gpu::Inventory> Pools::CardsOf(const Object& pool, const std::string& node) const {
+  const Value spec = pool["spec"];
+  gpu::PoolSpec cards;
+  cards.model = spec["model"].AsString();
+  cards.count = static_cast<int>(spec["count"].AsInt());
+  const Value annotations = pool["metadata"]["annotations"];
+  cards.product = annotations[kProductAnnotation].AsString();
+  cards.memory_mib = std::atoi(std::string(annotations[kMemoryAnnotation].AsString("0")).c_str());
+  if (spec["allocation"].AsString() == "dra") cards.dra_cards = cards.count;
+  cards.fabric = spec["node"]["rack"].AsString();
+  return gpu::BuildInventory(cards, options_.cluster, node);
+}
+
+void Pools::SyncNode(const std::string& name, Done done) {
+  host::SimulatedMachine* machine = machines_(name);
+  const Object node = nodes_.Get({"", name});
+  if (!machine || !node) return done({});
+  const std::string wanted = PoolOf(node);
+  const Object pool = wanted.empty() ? Object() : pools_.Get({"", wanted});
+  if (!wanted.empty() && !pool && !pools_.synced()) return done(Fail(InternalError("not synced")));
+  gpu::Inventory cards;
+  if (pool) {
+    auto built = CardsOf(pool, name);
+    if (built) {
+      cards = *std::move(built);
+    } else {
+      log::Warning("pools", "pool {} on node {}: {}", wanted, name, built.error().message);
+    }
+  }
+  machine->SetSpec(pool ? MachineOfPool(pool["spec"]) : host::MachineSpec());
+  machine->SetCards(std::move(cards));
+  PatchNode(node, pool, std::move(done));
+}
+
+void Pools::PatchNode(const Object& node, const Object& pool, Done done) {
+  const Value now = node["metadata"]["labels"];
+  const bool has_cards = pool && pool["spec"]["count"].AsInt() > 0;
+  int changes = 0;
+  Editor edit;
+  Mut labels = edit.Root()["metadata"]["labels"];
+  SetLabel(labels, now, kPciLabel, has_cards ? "true" : "", changes);
+  const Value place = pool["spec"]["node"];
+  if (place["zone"]) SetLabel(labels, now, kZoneLabel, place["zone"].AsString(), changes);
+  if (place["rack"]) SetLabel(labels, now, kRackLabel, place["rack"].AsString(), changes);
+  const bool taint = has_cards && pool["spec"]["taint"].AsBool();
+  if (taint != HasGpuTaint(node["spec"]["taints"])) {
+    SetTaint(edit.Root()["spec"], node["spec"]["taints"], taint);
+    edit.Root()["metadata"].Set("resourceVersion", node.resource_version());
+    ++changes;
+  }
+  if (changes == 0) return done({});
+  client_.Patch(client::kNodes, {"", std::string(node.name())}, client::PatchType::kMerge,
+                std::move(edit).Finish(), {.field_manager = std::string(kManager)},
+                Ending(std::move(done)));
+}
+
+// The pool's status: its nodes, and whether its model is known.
+void Pools::SyncPool(const std::string& name, Done done) {
+  const Object pool = pools_.Get({"", name});
+  if (!pool) return done({});
+  Editor edit;
+  Mut status = edit.Root()["status"];
+  Mut nodes = status["nodes"];
+  nodes.SetList();
+  for (const Object& node : nodes_.List()) {
+    if (PoolOf(node) == name) nodes.Append().SetString(node.name());
+  }
+  auto cards = CardsOf(pool, "check");
+  Mut condition = status["conditions"].Append();
+  condition.Set("type", "Ready");
+  condition.Set("status", cards ? "True" : "False");
+  condition.Set("reason", cards ? "PoolReady" : "InvalidPool");
+  condition.Set("message", cards ? std::string("the cards of this pool are simulated")
+                                 : cards.error().message);
+  const Value old = pool["status"]["conditions"].at(0);
+  const bool same_state = old["status"].AsString() == (cards ? "True" : "False");
+  condition.Set("lastTransitionTime",
+                same_state && old["lastTransitionTime"]
+                    ? std::string(old["lastTransitionTime"].AsString())
+                    : FormatTime(client_.executor().clock().Now()));
+  const Object patch = std::move(edit).Finish();
+  if (Equal(patch["status"], pool["status"])) return done({});
+  client_.Patch(client::kGpuPools, {"", name}, client::PatchType::kMerge, patch,
+                {.field_manager = std::string(kManager), .subresource = "status"},
+                Ending(std::move(done)));
+}
+
+// Takes the ConfigMap's pools over into GPUPool objects: made, or replaced where they differ.
+void Pools::SyncTopology(const ObjectName& name, Done done) {
+  const Object config = topologies_.Get(name);
+  if (!config) return done({});
+  auto topology = ParseTopology(config["data"][kTopologyKey].AsString());
+  if (!topology) {
+    log::Warning("pools", "ConfigMap {}: {}: {}", name.ToString(), kTopologyKey,
+                 topology.error().message);
+    return done({});
+  }
+  if (!topology->pool_label_key.empty() && topology->pool_label_key != label_key_) {
+    label_key_ = topology->pool_label_key;
+    for (const Object& node : nodes_.List()) nodes_queue_.Add(std::string(node.name()));
+  }
+  auto left = std::make_shared<size_t>(topology->pools.size());
+  auto finish = std::make_shared<Done>(std::move(done));
+  if (*left == 0) return (*finish)({});
+  auto failed = std::make_shared<Status>();
+  for (const TopologyPool& pool : topology->pools) {
+    auto one = [left, finish, failed](Result<Object> result) {
+      if (!result) *failed = std::unexpected(std::move(result).error());
+      if (--*left == 0) (*finish)(std::move(*failed));
+    };
+    const Object wanted = PoolFromTopology(pool, name);
+    const Object there = pools_.Get({"", pool.name});
+    client::WriteOptions options{.field_manager = std::string(kManager)};
+    if (!there) {
+      client_.Create(client::kGpuPools, {"", pool.name}, wanted, std::move(options), one);
+    } else {
+      client_.Update(client::kGpuPools, {"", pool.name}, wanted, std::move(options), one);
+    }
+  }
+}
+
+}  // namespace sextant::lab

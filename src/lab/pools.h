@@ -1,0 +1,71 @@
+// Pools: which simulated GPUs, CPU and memory each node has.
+//
+// A node that carries the label run.ai/simulated-gpu-node-pool=<pool> has the machine that the
+// GPUPool object of that name describes; any other node has none of its own. A ConfigMap `topology`
+// (key topology.yml, in both schemas that fake-gpu-operator reads) is taken over into GPUPool
+// objects: it wins over what flags and files said. Changes of labels, pools and the ConfigMap are
+// followed at once.
+//
+// What the controller writes: the simulated machines of this process; on nodes the labels that
+// node feature discovery and the GPU operator would set, zone and rack, and the taint where the
+// pool asks for it; the pools' status.
+// Threads: everything on client.executor().
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "client/informer.h"
+#include "client/work_queue.h"
+#include "host/machine.h"
+
+namespace sextant::lab {
+
+inline constexpr std::string_view kPoolLabel = "run.ai/simulated-gpu-node-pool";
+
+struct PoolsOptions {
+  std::string cluster;  // goes into the cards' UUIDs
+};
+
+class Pools {
+ public:
+  // The machine of a node, or nullptr where this process has none.
+  using MachineOf = std::function<host::SimulatedMachine*(const std::string& node)>;
+
+  Pools(client::Client& client, client::SharedInformers& informers, MachineOf machines,
+        PoolsOptions options);
+  ~Pools();
+  void Start();
+  // A node's kubelet has come up: its machine is set anew.
+  void NodeAdded(const std::string& node) { nodes_queue_.Add(node); }
+
+ private:
+  using Done = std::move_only_function<void(Status)>;
+  void OnNode(const client::Change& change);
+  void OnPool(const client::Change& change);
+  void OnTopology(const client::Change& change);
+  void SyncNode(const std::string& name, Done done);
+  void SyncPool(const std::string& name, Done done);
+  void SyncTopology(const client::ObjectName& name, Done done);
+  void PatchNode(const api::Object& node, const api::Object& pool, Done done);
+  std::string PoolOf(const api::Object& node) const;
+  Result<gpu::Inventory> CardsOf(const api::Object& pool, const std::string& node) const;
+
+  client::Client& client_;
+  client::Informer& nodes_;
+  client::Informer& pools_;
+  client::Informer& topologies_;
+  const MachineOf machines_;
+  const PoolsOptions options_;
+  std::string label_key_{kPoolLabel};  // a topology may name another
+  client::WorkQueue<std::string> nodes_queue_;
+  client::WorkQueue<std::string> pools_queue_;
+  client::WorkQueue<client::ObjectName> topologies_queue_;
+  std::vector<std::unique_ptr<client::Subscription>> subscriptions_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace sextant::lab

@@ -1,0 +1,66 @@
+#include "lab/ready.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "lab/pools.h"
+
+namespace sextant::lab {
+namespace {
+
+using api::Object;
+using api::Value;
+
+bool IsReady(const Object& node) {
+  for (Value condition : node["status"]["conditions"].items()) {
+    if (condition["type"].AsString() == "Ready") return condition["status"].AsString() == "True";
+  }
+  return false;
+}
+
+int64_t GpusShown(const Object& node) {
+  return std::atoll(
+      std::string(node["status"]["allocatable"]["nvidia.com/gpu"].AsString("0")).c_str());
+}
+
+}  // namespace
+
+ReadyWatch::ReadyWatch(client::SharedInformers& informers)
+    : nodes_(informers.For({.gvr = client::kNodes})),
+      pools_(informers.For({.gvr = client::kGpuPools})) {
+  const auto check = [this](const client::Change&) { Check(); };
+  subscriptions_.push_back(nodes_.Subscribe(check));
+  subscriptions_.push_back(pools_.Subscribe(check));
+}
+
+void ReadyWatch::OnReady(size_t nodes, std::function<void()> ready) {
+  wanted_ = nodes;
+  ready_ = std::move(ready);
+  Check();
+}
+
+void ReadyWatch::Check() {
+  if (!ready_ || !Missing(wanted_).empty()) return;
+  std::exchange(ready_, nullptr)();
+}
+
+std::string ReadyWatch::Missing(size_t nodes) const {
+  if (nodes_.size() < nodes) {
+    return fmt::format("{} of {} nodes have registered", nodes_.size(), nodes);
+  }
+  for (const Object& node : nodes_.List()) {
+    if (!IsReady(node)) return fmt::format("node {} is not Ready", node.name());
+    const std::string_view pool_name = node["metadata"]["labels"][kPoolLabel].AsString();
+    if (pool_name.empty()) continue;
+    const Object pool = pools_.Get({"", std::string(pool_name)});
+    if (!pool || pool["spec"]["allocation"].AsString() == "dra") continue;
+    const int64_t wanted = pool["spec"]["count"].AsInt();
+    if (GpusShown(node) != wanted) {
+      return fmt::format("node {} shows {} of {} GPUs", node.name(), GpusShown(node), wanted);
+    }
+  }
+  return {};
+}
+
+}  // namespace sextant::lab

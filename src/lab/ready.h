@@ -1,0 +1,34 @@
+// When a lab is ready: every node Ready and showing the GPUs that its pool says it should.
+// Threads: the informers' loop.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/informer.h"
+
+namespace sextant::lab {
+
+class ReadyWatch {
+ public:
+  explicit ReadyWatch(client::SharedInformers& informers);
+
+  // Runs `ready` once, when at least `nodes` nodes are ready. Takes the place of an earlier one.
+  void OnReady(size_t nodes, std::function<void()> ready);
+  void Forget() { ready_ = nullptr; }
+  // For a person: "gpu-lab-worker shows 0 of 8 GPUs"; empty when nothing is missing.
+  std::string Missing(size_t nodes) const;
+
+ private:
+  void Check();
+
+  client::Informer& nodes_;
+  client::Informer& pools_;
+  size_t wanted_ = 0;
+  std::function<void()> ready_;
+  std::vector<std::unique_ptr<client::Subscription>> subscriptions_;
+};
+
+}  // namespace sextant::lab

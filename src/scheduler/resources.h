@@ -1,0 +1,47 @@
+// Amounts of resources as the scheduler counts them: fixed fields for what every Pod has, a small
+// sorted list for the rest. Units: CPU in millicores, everything else in whole units (bytes, cards).
+// Plain values; one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "api/document.h"
+
+namespace sextant::scheduler {
+
+// kube-scheduler's defaults for Pods that request nothing, used for scores only
+// (pkg/scheduler/util/pod_resources.go).
+inline constexpr int64_t kDefaultMilliCpu = 100;
+inline constexpr int64_t kDefaultMemory = 200 * 1024 * 1024;
+
+struct Resources {
+  int64_t milli_cpu = 0;
+  int64_t memory = 0;
+  int64_t ephemeral_storage = 0;
+  int64_t pods = 0;
+  std::vector<std::pair<std::string, int64_t>> scalars;  // extended, hugepages; sorted by name
+
+  int64_t Scalar(std::string_view name) const;
+  void SetScalar(std::string_view name, int64_t amount);
+  void Add(const Resources& other);
+  void Subtract(const Resources& other);
+  // Each field the larger of the two.
+  void RaiseTo(const Resources& other);
+  bool operator==(const Resources&) const = default;
+};
+
+// A ResourceList ("cpu": "500m", ...). Quantities that do not parse count as 0: the API server has
+// validated what it stored.
+Resources ReadResources(api::Value list);
+
+// What a Pod takes from a node: max(sum of containers and sidecars, each init step) + overhead
+// (component-helpers/resource: PodRequests). `pods` is 1.
+Resources PodRequests(api::Value pod);
+// The same with the defaults above for containers that request nothing.
+Resources NonZeroRequests(api::Value pod);
+
+}  // namespace sextant::scheduler

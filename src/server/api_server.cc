@@ -1,0 +1,423 @@
+#include "server/api_server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "api/json.h"
+#include "server/decode.h"
+#include "server/encode.h"
+#include "server/fixed_paths.h"
+#include "server/node_proxy.h"
+#include "server/request_info.h"
+#include "server/subresources.h"
+#include "server/watch.h"
+
+namespace sextant::server {
+namespace {
+
+std::string WarningHeader(const std::string& text) {
+  std::string quoted;
+  for (char c : text) {
+    if (c == '"' || c == '\\') quoted.push_back('\\');
+    quoted.push_back(c);
+  }
+  return fmt::format("299 - \"{}\"", quoted);
+}
+
+net::Headers AnswerHeaders(std::string content_type, const std::vector<std::string>& warnings) {
+  net::Headers headers;
+  headers.Add("cache-control", "no-cache, private");
+  headers.Add("content-type", content_type);
+  for (const std::string& warning : warnings) headers.Add("warning", WarningHeader(warning));
+  return headers;
+}
+
+}  // namespace
+
+// One HTTP request on its way.
+struct ApiServer::Call {
+  net::Request request;
+  std::shared_ptr<net::ResponseWriter> writer;
+  Operation op;
+  Form form;
+
+  void Refuse(const Error& error) const {
+    net::Headers headers = AnswerHeaders(form.ContentType(), {});
+    if (error.retry_after_s > 0) headers.Add("retry-after", fmt::format("{}", error.retry_after_s));
+    writer->SendResponse(error.code, std::move(headers), EncodeStatus(error, form));
+  }
+  void SendText(int code, std::string text) const {
+    net::Headers headers = {{"cache-control", "no-cache, private"},
+                            {"content-type", "text/plain; charset=utf-8"},
+                            {"x-content-type-options", "nosniff"}};
+    writer->SendResponse(code, std::move(headers), std::move(text));
+  }
+  void SendDocument(const Result<Document>& document) const {
+    if (!document) return Refuse(document.error());
+    net::Headers headers;
+    headers.Add("content-type", document->content_type);
+    headers.Add("vary", "Accept");
+    if (!document->cache_control.empty()) headers.Add("cache-control", document->cache_control);
+    if (!document->expires.empty()) headers.Add("expires", document->expires);
+    if (!document->etag.empty()) {
+      headers.Add("etag", document->etag);
+      if (request.headers.Get("if-none-match") == document->etag) {
+        return writer->SendResponse(304, std::move(headers), net::MakeBuffer(""));
+      }
+    }
+    writer->SendResponse(200, std::move(headers), document->body);
+  }
+};
+
+struct ApiServer::Rooms {
+  Rooms(const ServerParts& parts)
+      : discovery(MakeDiscovery(parts.address)),
+        open_api(MakeOpenApi()),
+        subresources(parts.pipeline, parts.authenticator),
+        nodes(parts.pipeline, parts.nodes) {}
+  std::unique_ptr<Discovery> discovery;
+  std::unique_ptr<OpenApi> open_api;
+  Subresources subresources;
+  NodeProxy nodes;
+};
+
+ApiServer::ApiServer(ServerParts parts)
+    : parts_(std::move(parts)), rooms_(std::make_unique<Rooms>(parts_)) {}
+ApiServer::~ApiServer() = default;
+
+void ApiServer::SetReady(bool ready) { ready_ = ready; }
+
+std::unique_ptr<client::Client> ApiServer::Client(User user, Loop& executor) {
+  return MakeLocalClient(parts_.pipeline, *this, std::move(user), executor,
+                         [this] { return parts_.registries.Get(); });
+}
+
+void ApiServer::Handle(net::Request request, std::shared_ptr<net::ResponseWriter> writer) {
+  auto call = std::make_shared<Call>();
+  call->request = std::move(request);
+  call->writer = std::move(writer);
+  parts_.pipeline.workers().Post([this, call] { OnWorker(call); });
+}
+
+namespace {
+
+// Each thing impersonated is authorized by itself, as the asking user.
+Status AuthorizeImpersonation(const Pipeline& pipeline, const User& asking, const User& wanted) {
+  const auto may = [&](std::string_view group, std::string_view resource,
+                       std::string_view subresource, std::string_view ns,
+                       const std::string& name) -> Status {
+    Operation op;
+    op.user = asking;
+    op.info = {.is_resource = true, .path = {}, .verb = "impersonate", .prefix = {},
+               .group = std::string(group), .version = "v1", .ns = std::string(ns),
+               .resource = std::string(resource), .subresource = std::string(subresource),
+               .name = name, .rest = {}};
+    return pipeline.Authorize(op);
+  };
+  constexpr std::string_view kAccount = "system:serviceaccount:";
+  if (wanted.name.starts_with(kAccount)) {
+    const std::string rest = wanted.name.substr(kAccount.size());
+    const size_t colon = rest.find(':');
+    if (colon == std::string::npos) return Fail(BadRequest("invalid service account name"));
+    RETURN_IF_ERROR(may("", "serviceaccounts", "", rest.substr(0, colon), rest.substr(colon + 1)));
+  } else {
+    RETURN_IF_ERROR(may("", "users", "", "", wanted.name));
+  }
+  for (const std::string& group : wanted.groups) {
+    if (group == "system:authenticated" || group == "system:unauthenticated") continue;
+    if (wanted.name.starts_with(kAccount) && group.starts_with("system:serviceaccounts")) continue;
+    RETURN_IF_ERROR(may("", "groups", "", "", group));
+  }
+  for (const auto& [key, values] : wanted.extra) {
+    for (const std::string& value : values) {
+      RETURN_IF_ERROR(may("authentication.k8s.io", "userextras", key, "", value));
+    }
+  }
+  if (!wanted.uid.empty()) {
+    RETURN_IF_ERROR(may("authentication.k8s.io", "uids", "", "", wanted.uid));
+  }
+  return {};
+}
+
+// Readable by everybody, for the probes of load balancers and of kubectl.
+bool IsHealthPath(std::string_view path) {
+  for (std::string_view known : {"/healthz", "/livez", "/readyz"}) {
+    if (path == known || (path.starts_with(known) && path[known.size()] == '/')) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void ApiServer::OnWorker(const std::shared_ptr<Call>& call) {
+  const net::Request& request = call->request;
+  Operation& op = call->op;
+  auto user = parts_.authenticator.Authenticate(request);
+  if (!user) return call->Refuse(user.error());
+  op.user = *std::move(user);
+  auto impersonated = ImpersonatedUser(request);
+  if (!impersonated) return call->Refuse(impersonated.error());
+  if (*impersonated) {
+    auto allowed = AuthorizeImpersonation(parts_.pipeline, op.user, **impersonated);
+    if (!allowed) return call->Refuse(allowed.error());
+    op.user = **std::move(impersonated);
+  }
+  op.info = ParseRequest(request.method, request.path);
+  auto options = ParseOptions(request.query);
+  if (!options) return call->Refuse(options.error());
+  op.options = *std::move(options);
+  ResolveVerb(op.options, op.info);
+  op.registry = parts_.registries.Get();
+  if (!op.info.is_resource) return Fixed(call);
+  Resource(call);
+}
+
+void ApiServer::Fixed(const std::shared_ptr<Call>& call) {
+  const std::string_view path = call->request.path;
+  if (IsHealthPath(path)) return Health(call);
+  if (auto allowed = parts_.pipeline.Authorize(call->op); !allowed) {
+    return call->Refuse(allowed.error());
+  }
+  const std::string_view accept = call->request.headers.Get("accept");
+  if (call->request.method != "GET" && call->request.method != "HEAD") {
+    return call->Refuse(MethodNotSupported({}, call->request.method));
+  }
+  if (path == "/version" || path == "/version/") return Version(call);
+  if (path == "/openid/v1/jwks") {
+    net::Headers headers = {{"content-type", "application/jwk-set+json"}};
+    return call->writer->SendResponse(200, std::move(headers),
+                                      parts_.authenticator.tokens().Jwks());
+  }
+  if (path.starts_with("/openapi/")) {
+    return call->SendDocument(
+        rooms_->open_api->Serve(path, call->request.query, accept, call->op.registry));
+  }
+  if (path == "/api" || path == "/apis" || path.starts_with("/api/") ||
+      path.starts_with("/apis/")) {
+    return call->SendDocument(rooms_->discovery->Serve(path, accept, call->op.registry));
+  }
+  if (path == "/") return Index(call);
+  call->SendText(404, "404 page not found\n");
+}
+
+void ApiServer::Health(const std::shared_ptr<Call>& call) {
+  const bool ready = ready_ || !call->request.path.starts_with("/readyz");
+  const bool verbose = call->request.query.find("verbose") != std::string::npos;
+  if (!ready) {
+    return call->SendText(500, "[+]ping ok\n[-]poststarthook/lab failed: reason withheld\n"
+                               "readyz check failed\n");
+  }
+  if (!verbose) return call->SendText(200, "ok");
+  const std::string name = call->request.path.substr(1, call->request.path.find('/', 1) - 1);
+  call->SendText(200, fmt::format("[+]ping ok\n[+]log ok\n[+]store ok\n{} check passed\n", name));
+}
+
+void ApiServer::Version(const std::shared_ptr<Call>& call) {
+  api::Editor edit;
+  api::Mut root = edit.Root();
+  root.Set("major", "1");
+  root.Set("minor", "36");
+  root.Set("emulationMajor", "1");
+  root.Set("emulationMinor", "36");
+  root.Set("minCompatibilityMajor", "1");
+  root.Set("minCompatibilityMinor", "35");
+  root.Set("gitVersion", parts_.git_version);
+  root.Set("gitCommit", parts_.git_commit);
+  root.Set("gitTreeState", "clean");
+  root.Set("buildDate", parts_.build_date);
+  root.Set("goVersion", "none (C++23)");
+  root.Set("compiler", "clang");
+  root.Set("platform", "linux/amd64");
+  const api::Object version = std::move(edit).Finish();
+  std::string text = api::ToJson(version.root(), {.indent = 2});
+  call->writer->SendResponse(200, {{"content-type", "application/json"}}, std::move(text));
+}
+
+void ApiServer::Index(const std::shared_ptr<Call>& call) {
+  api::Editor edit;
+  api::Mut paths = edit.Root()["paths"];
+  for (std::string_view path : {"/.well-known/openid-configuration", "/api", "/api/v1", "/apis"}) {
+    paths.Append().SetString(path);
+  }
+  std::vector<std::string> groups;
+  for (const api::Resource* resource : call->op.registry->resources()) {
+    const api::GroupVersion& gv = resource->group_version;
+    if (gv.group.empty()) continue;
+    for (std::string path : {fmt::format("/apis/{}", gv.group), "/apis/" + gv.ToString()}) {
+      if (std::find(groups.begin(), groups.end(), path) == groups.end()) groups.push_back(path);
+    }
+  }
+  std::sort(groups.begin(), groups.end());
+  for (const std::string& path : groups) paths.Append().SetString(path);
+  for (std::string_view path : {"/healthz", "/livez", "/openapi/v2", "/openapi/v3",
+                                "/openid/v1/jwks", "/readyz", "/version"}) {
+    paths.Append().SetString(path);
+  }
+  const api::Object index = std::move(edit).Finish();
+  std::string text = api::ToJson(index.root(), {.indent = 2});
+  call->writer->SendResponse(200, {{"content-type", "application/json"}}, std::move(text));
+}
+
+namespace {
+
+bool Supports(const Operation& op) {
+  const std::string_view verb = op.info.verb;
+  if (!op.subresource) return op.resource->HasVerb(verb);
+  for (std::string_view known : op.subresource->verbs)
+    if (known == verb) return true;
+  return false;
+}
+
+}  // namespace
+
+void ApiServer::Resource(const std::shared_ptr<Call>& call) {
+  Operation& op = call->op;
+  op.resource = op.registry->Find({op.info.group, op.info.version}, op.info.resource);
+  const bool known_sub =
+      op.resource && (op.info.subresource.empty() ||
+                      (op.subresource = op.resource->FindSubresource(op.info.subresource)));
+  // As in the real server, who may not ask is told so before what is not there.
+  const bool found = known_sub && (op.resource->namespaced || op.info.ns.empty() ||
+                                   op.resource->plural == "namespaces");
+  if (!found) {
+    auto allowed = parts_.pipeline.Authorize(op);
+    if (!allowed) return call->Refuse(allowed.error());
+    return call->SendText(404, "404 page not found\n");
+  }
+  if (rooms_->nodes.Handle(op, call->request, call->writer)) return;
+  auto form = Negotiate(call->request.headers.Get("accept"), op.options.pretty);
+  if (!form) return call->Refuse(form.error());
+  call->form = *std::move(form);
+  if (!Supports(op)) {
+    auto allowed = parts_.pipeline.Authorize(op);
+    if (!allowed) return call->Refuse(allowed.error());
+    return call->Refuse(MethodNotSupported(QualifiedResource(op), op.info.verb));
+  }
+  if (op.info.verb == "watch") return Watch(call);
+  if (auto allowed = parts_.pipeline.Authorize(op); !allowed) {
+    return call->Refuse(allowed.error());
+  }
+  op.authorized = true;
+  if (op.options.field_manager.empty()) op.options.field_manager = ManagerOf(call->request);
+  if (auto decoded = DecodeBody(call->request, op); !decoded) {
+    return call->Refuse(decoded.error());
+  }
+  Respond done = [this, call](Result<Outcome> outcome) { Answer(call, std::move(outcome)); };
+  if (ExecuteSubresource(op, done)) return;
+  parts_.pipeline.Execute(op, std::move(done));
+}
+
+// Without a fieldManager the user agent up to its first slash names the manager.
+std::string ApiServer::ManagerOf(const net::Request& request) {
+  const std::string_view agent = request.headers.Get("user-agent");
+  return std::string(agent.substr(0, agent.find('/')));
+}
+
+void ApiServer::Answer(const std::shared_ptr<Call>& call, Result<Outcome> outcome) {
+  if (!outcome) return call->Refuse(outcome.error());
+  auto include = ParseIncludeObject(call->request.query);
+  if (!include) return call->Refuse(include.error());
+  auto body = EncodeOutcome(call->op, *outcome,
+                            {call->form, *include, parts_.pipeline.now()});
+  if (!body) return call->Refuse(body.error());
+  std::vector<std::string> warnings = call->op.warnings;
+  warnings.insert(warnings.end(), outcome->warnings.begin(), outcome->warnings.end());
+  call->writer->SendResponse(outcome->code, AnswerHeaders(call->form.ContentType(), warnings),
+                             *std::move(body));
+}
+
+void ApiServer::Watch(const std::shared_ptr<Call>& call) {
+  if (auto allowed = parts_.pipeline.Authorize(call->op); !allowed) {
+    return call->Refuse(allowed.error());
+  }
+  auto include = ParseIncludeObject(call->request.query);
+  if (!include) return call->Refuse(include.error());
+  // Both are touched on the watch's strand only.
+  auto first = std::make_shared<bool>(true);
+  auto sink = [this, call, first, include = *include](std::vector<WatchUpdate> updates, bool end) {
+    std::string frames;
+    for (const WatchUpdate& update : updates) {
+      auto frame = EncodeWatchFrame(call->op, update, *first,
+                                    {call->form, include, parts_.pipeline.now()});
+      if (!frame) {
+        call->writer->Abort();
+        return false;
+      }
+      *first = false;
+      frames += *frame;
+    }
+    // A client that does not keep up loses its own watch, nobody else's.
+    if (!frames.empty() && !call->writer->Write(net::MakeBuffer(std::move(frames)))) {
+      call->writer->Abort();
+      return false;
+    }
+    if (end) call->writer->Finish();
+    return true;
+  };
+  auto stream = WatchStream::Make(parts_.pipeline, call->op, std::move(sink));
+  if (!stream) return call->Refuse(stream.error());
+  call->writer->StartStream(200, AnswerHeaders(call->form.StreamContentType(), {}));
+  call->writer->OnClosed([stream = *stream] { stream->Stop(); });
+  (*stream)->Start();
+}
+
+void ApiServer::PodLog(const User& user, client::ObjectName pod, std::string container,
+                       int64_t limit_bytes, client::Callback<std::string> done) {
+  Operation op;
+  op.user = user;
+  op.registry = parts_.registries.Get();
+  op.resource = op.registry->Find({"", "v1"}, client::kPods.resource);
+  op.subresource = op.resource->FindSubresource("log");
+  op.info = {.is_resource = true, .path = {}, .verb = "get", .prefix = "api", .group = {},
+             .version = "v1", .ns = pod.ns, .resource = std::string(client::kPods.resource),
+             .subresource = "log", .name = pod.name, .rest = {}};
+  rooms_->nodes.ReadLog(op, std::move(container), limit_bytes, std::move(done));
+}
+
+void ApiServer::Raw(const User& user, std::string path, client::Callback<std::string> done) {
+  // The same way as an HTTP request, with a writer that keeps the answer.
+  class Keep : public net::ResponseWriter {
+   public:
+    explicit Keep(client::Callback<std::string> done) : done_(std::move(done)) {}
+    void SendResponse(int status, net::Headers, net::Buffer body) override {
+      if (status < 400) return done_(std::string(*body));
+      Error error;
+      error.code = status;
+      error.message = *body;
+      done_(Fail(std::move(error)));
+    }
+    void StartStream(int, net::Headers) override {}
+    bool Write(net::Buffer) override { return false; }
+    void Finish() override {}
+    void Abort() override {}
+    size_t buffered_bytes() const override { return 0; }
+    bool closed() const override { return false; }
+    void OnClosed(Task) override {}
+    void OnWritable(Task) override {}
+    void UpgradeWebSocket(
+        std::string, std::move_only_function<void(std::shared_ptr<net::WebSocket>)>) override {}
+    void Hijack(net::Headers,
+                std::move_only_function<void(std::shared_ptr<net::ByteStream>)>) override {}
+
+   private:
+    client::Callback<std::string> done_;
+  };
+  auto call = std::make_shared<Call>();
+  call->request.method = "GET";
+  const size_t question = path.find('?');
+  call->request.path = path.substr(0, question);
+  if (question != std::string::npos) call->request.query = path.substr(question + 1);
+  call->request.target = std::move(path);
+  call->writer = std::make_shared<Keep>(std::move(done));
+  call->op.user = user;
+  call->op.info = ParseRequest("GET", call->request.path);
+  call->op.registry = parts_.registries.Get();
+  parts_.pipeline.workers().Post([this, call] { Fixed(call); });
+}
+
+bool ApiServer::ExecuteSubresource(Operation& op, Respond& done) {
+  return rooms_->subresources.Execute(op, done);
+}
+
+}  // namespace sextant::server

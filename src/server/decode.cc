@@ -1,0 +1,280 @@
+#include "server/decode.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "api/json.h"
+#include "api/protobuf.h"
+#include "api/rules.h"
+#include "api/yaml.h"
+#include "base/quote.h"
+#include "net/tls.h"
+
+namespace sextant::server {
+namespace {
+
+using api::Object;
+
+constexpr size_t kMaxBody = 3 << 20;
+constexpr size_t kSummary = 30;
+constexpr std::string_view kUnknownFormat =
+    "the body of the request was in an unknown format - accepted media types include: ";
+constexpr std::string_view kObjectTypes =
+    "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
+std::string_view MediaOf(const net::Request& request) {
+  std::string_view type = request.headers.Get("content-type");
+  type = type.substr(0, type.find(';'));
+  while (!type.empty() && type.back() == ' ') type.remove_suffix(1);
+  return type;
+}
+
+std::string_view FieldValidation(const Operation& op) {
+  const std::string& asked = op.options.field_validation;
+  return asked.empty() ? std::string_view("Warn") : std::string_view(asked);
+}
+
+std::string Summary(std::string_view body) {
+  if (body.empty()) return "<empty>";
+  const bool long_body = body.size() > kSummary;
+  const std::string_view head = body.substr(0, kSummary);
+  return (body[0] == '{' ? std::string(head) : net::Hex(head)) + (long_body ? " ..." : "");
+}
+
+Error DecodeError(const BodyKind& kind, const api::TypeMeta& meta, std::string_view body,
+                  std::string_view why) {
+  if (!meta.kind.empty()) {
+    const size_t slash = meta.api_version.find('/');
+    const std::string_view version = slash == std::string::npos
+                                         ? std::string_view(meta.api_version)
+                                         : std::string_view(meta.api_version).substr(slash + 1);
+    return BadRequest(fmt::format("{} in version {} cannot be handled as a {}: {}", meta.kind,
+                                  Quote(version), kind.gvk.kind, why));
+  }
+  return BadRequest(fmt::format("the object provided is unrecognized (must be of type {}): {} ({})",
+                                kind.gvk.kind, why, Summary(body)));
+}
+
+std::string ApiVersionOf(const api::GroupVersionKind& gvk) {
+  return api::GroupVersion{gvk.group, gvk.version}.ToString();
+}
+
+// The package of the internal types that Kubernetes names in such messages: core.Pod, apps.Deployment.
+std::string_view InternalPackage(const api::GroupVersionKind& gvk) {
+  if (gvk.group.empty()) return "core";
+  return gvk.group.substr(0, gvk.group.find('.'));
+}
+
+// What the body says it is, against what this path takes. Left out is as good as right.
+Status CheckType(const Operation& op, const BodyKind& kind, const api::TypeMeta& meta,
+                 std::string_view body) {
+  const std::string expected = ApiVersionOf(kind.gvk);
+  const bool version_ok = meta.api_version.empty() || meta.api_version == expected;
+  const bool kind_ok = meta.kind.empty() || meta.kind == kind.gvk.kind;
+  if (version_ok && kind_ok) return {};
+  const std::string said_version = meta.api_version.empty() ? expected : meta.api_version;
+  const std::string said_kind = meta.kind.empty() ? std::string(kind.gvk.kind) : meta.kind;
+  const size_t slash = said_version.find('/');
+  const api::GroupVersion gv =
+      slash == std::string::npos
+          ? api::GroupVersion{"", said_version}
+          : api::GroupVersion{std::string_view(said_version).substr(0, slash),
+                              std::string_view(said_version).substr(slash + 1)};
+  if (!op.registry->FindKindMessage(gv, said_kind)) {
+    return Fail(DecodeError(
+        kind, {said_version, said_kind}, body,
+        fmt::format("no kind {} is registered for version {} in scheme "
+                    "\"pkg/api/legacyscheme/scheme.go:30\"",
+                    Quote(said_kind), Quote(said_version))));
+  }
+  if (kind_ok) {
+    return Fail(BadRequest(fmt::format(
+        "the API version in the data ({}) does not match the expected API version ({})",
+        said_version, expected)));
+  }
+  return Fail(DecodeError(kind, {said_version, said_kind}, body,
+                          fmt::format("converting ({}.{}) to ({}.{}): unknown conversion",
+                                      gv.version, said_kind, InternalPackage(kind.gvk),
+                                      kind.gvk.kind)));
+}
+
+Status ReportStrict(const Operation& op, const BodyKind& kind, const api::TypeMeta& meta,
+                    std::string_view body, const api::StrictReport& strict,
+                    std::vector<std::string>& warnings) {
+  if (strict.errors.empty()) return {};
+  if (FieldValidation(op) == "Strict") {
+    return Fail(DecodeError(
+        kind, meta, body, fmt::format("strict decoding error: {}", fmt::join(strict.errors, ", "))));
+  }
+  warnings.insert(warnings.end(), strict.errors.begin(), strict.errors.end());
+  return {};
+}
+
+Object WithType(Object object, const BodyKind& kind) {
+  if (!object.kind().empty() && !object.api_version().empty()) return object;
+  api::Editor edit(object);
+  edit.Root().Set("kind", kind.gvk.kind);
+  edit.Root().Set("apiVersion", ApiVersionOf(kind.gvk));
+  return std::move(edit).Finish(kind.message);
+}
+
+Result<Object> DecodeText(const Operation& op, const BodyKind& kind, std::string_view body,
+                          bool yaml, std::vector<std::string>& warnings) {
+  std::string json;
+  api::StrictReport strict;
+  const bool report = FieldValidation(op) != "Ignore";
+  if (yaml) {
+    auto documents = api::ParseYaml(body, {.strict = &strict, .first_only = true});
+    if (!documents) return Fail(DecodeError(kind, {}, body, documents.error().message));
+    json = documents->empty() ? "null" : api::ToJson(documents->front().object.root());
+    body = json;
+  }
+  auto meta = api::PeekTypeMeta(body);
+  if (!meta) return Fail(DecodeError(kind, {}, body, meta.error().message));
+  RETURN_IF_ERROR(CheckType(op, kind, *meta, body));
+  const api::TypeMeta said{meta->api_version.empty() ? ApiVersionOf(kind.gvk) : meta->api_version,
+                           meta->kind.empty() ? std::string(kind.gvk.kind) : meta->kind};
+  auto object = api::DecodeJson(body, *kind.message, {.strict = report ? &strict : nullptr});
+  if (!object) return Fail(DecodeError(kind, said, body, object.error().message));
+  RETURN_IF_ERROR(ReportStrict(op, kind, said, body, strict, warnings));
+  return WithType(*std::move(object), kind);
+}
+
+Result<Object> DecodeBinary(const Operation& op, const BodyKind& kind, std::string_view body) {
+  auto envelope = api::OpenProtobuf(body);
+  if (!envelope) return Fail(DecodeError(kind, {}, body, envelope.error().message));
+  RETURN_IF_ERROR(CheckType(op, kind, envelope->meta, body));
+  api::TypeMeta meta = envelope->meta;
+  if (meta.kind.empty()) meta = {ApiVersionOf(kind.gvk), std::string(kind.gvk.kind)};
+  auto object = api::DecodeProtobuf(envelope->raw, *kind.message, meta);
+  if (!object) return Fail(DecodeError(kind, meta, body, object.error().message));
+  return WithType(*std::move(object), kind);
+}
+
+struct PatchMedia {
+  std::string_view type;
+  client::PatchType patch;
+};
+constexpr std::array<PatchMedia, 4> kPatchTypes = {
+    {{"application/json-patch+json", client::PatchType::kJson},
+     {"application/merge-patch+json", client::PatchType::kMerge},
+     {"application/strategic-merge-patch+json", client::PatchType::kStrategic},
+     {"application/apply-patch+yaml", client::PatchType::kApply}}};
+
+Status DecodePatch(const net::Request& request, Operation& op) {
+  const std::string_view media = MediaOf(request);
+  const PatchMedia* found = nullptr;
+  for (const PatchMedia& type : kPatchTypes)
+    if (type.type == media) found = &type;
+  if (!found) {
+    return Fail(UnsupportedMediaType(
+        std::string(kUnknownFormat) +
+        "application/json-patch+json, application/merge-patch+json, "
+        "application/strategic-merge-patch+json, application/apply-patch+yaml"));
+  }
+  op.patch_type = found->patch;
+  api::FieldErrors errors;
+  if (op.patch_type == client::PatchType::kApply) {
+    if (op.options.field_manager_given.empty()) {
+      errors.Required("fieldManager", "is required for apply patch");
+    }
+  } else if (op.options.force_set) {
+    errors.Forbidden("force", "may not be specified for non-apply patch");
+  }
+  ValidateWriteOptions(op.options, errors);
+  if (!errors.empty()) return Fail(Invalid("meta.k8s.io", "PatchOptions", "", errors.Take()));
+  if (op.patch_type == client::PatchType::kApply) {
+    auto documents = api::ParseYaml(request.body, {.first_only = true});
+    if (!documents) {
+      return Fail(BadRequest(fmt::format("error decoding YAML: {}", documents.error().message)));
+    }
+    if (!documents->empty()) op.body = documents->front().object;
+    return {};
+  }
+  auto tree = api::ParseJson(request.body);
+  if (!tree) return Fail(BadRequest(tree.error().message));
+  op.body = *std::move(tree);
+  return {};
+}
+
+}  // namespace
+
+void ValidateWriteOptions(const Options& options, api::FieldErrors& errors) {
+  if (options.field_manager_given.size() > 128) errors.TooLong("fieldManager", 128);
+  for (const std::string& value : options.dry_run_values) {
+    if (value != "All") errors.NotSupported("dryRun", value, {"All"});
+  }
+  const std::string& validation = options.field_validation;
+  if (!validation.empty() && validation != "Ignore" && validation != "Warn" &&
+      validation != "Strict") {
+    errors.NotSupported("fieldValidation", validation, {"", "Ignore", "Strict", "Warn"});
+  }
+}
+
+BodyKind BodyKindOf(const Operation& op) {
+  if (op.info.verb == "delete" || op.info.verb == "deletecollection") {
+    return {{"", "v1", "DeleteOptions"},
+            op.registry->FindKindMessage({"", "v1"}, "DeleteOptions")};
+  }
+  if (op.subresource && op.subresource->message) {
+    return {op.subresource->kind, op.subresource->message};
+  }
+  return {{op.resource->group_version.group, op.resource->group_version.version,
+           op.resource->kind},
+          op.resource->message};
+}
+
+Status DecodeBody(const net::Request& request, Operation& op) {
+  const std::string_view verb = op.info.verb;
+  if (verb == "get" || verb == "list" || verb == "watch") return {};
+  if (request.body.size() > kMaxBody) {
+    return Fail(RequestEntityTooLarge(fmt::format("limit is {}", kMaxBody)));
+  }
+  if (verb == "patch") return DecodePatch(request, op);
+  const bool deleting = verb == "delete" || verb == "deletecollection";
+  if (deleting && request.body.empty()) return {};
+  api::FieldErrors errors;
+  ValidateWriteOptions(op.options, errors);
+  if (!errors.empty() && !deleting) {
+    return Fail(Invalid("meta.k8s.io", verb == "create" ? "CreateOptions" : "UpdateOptions", "",
+                        errors.Take()));
+  }
+  const BodyKind kind = BodyKindOf(op);
+  const std::string_view media = MediaOf(request);
+  Result<Object> object = Fail(UnsupportedMediaType(std::string(kUnknownFormat) +
+                                                    std::string(kObjectTypes)));
+  if (media.empty() || media == "application/json") {
+    object = DecodeText(op, kind, request.body, false, op.warnings);
+  } else if (media == "application/yaml") {
+    object = DecodeText(op, kind, request.body, true, op.warnings);
+  } else if (media == "application/vnd.kubernetes.protobuf") {
+    object = DecodeBinary(op, kind, request.body);
+  }
+  if (!object) return Fail(std::move(object).error());
+  op.body = *std::move(object);
+  return {};
+}
+
+Result<Object> DecodePatched(const Operation& op, const Object& patched,
+                             std::vector<std::string>& warnings) {
+  api::StrictReport strict;
+  const bool report = FieldValidation(op) != "Ignore";
+  const BodyKind kind{{op.resource->group_version.group, op.resource->group_version.version,
+                       op.resource->kind},
+                      op.resource->message};
+  auto object = api::DecodeTree(patched.root(), *op.resource->message,
+                                {.strict = report ? &strict : nullptr});
+  if (!object) {
+    return Fail(DecodeError(kind, {ApiVersionOf(kind.gvk), std::string(kind.gvk.kind)}, "",
+                            object.error().message));
+  }
+  if (!strict.errors.empty() && FieldValidation(op) == "Strict") {
+    return Fail(BadRequest(
+        fmt::format("strict decoding error: {}", fmt::join(strict.errors, ", "))));
+  }
+  warnings.insert(warnings.end(), strict.errors.begin(), strict.errors.end());
+  return object;
+}
+
+}  // namespace sextant::server

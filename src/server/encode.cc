@@ -1,0 +1,294 @@
+#include "server/encode.h"
+
+#include <fmt/format.h>
+
+#include "api/json.h"
+#include "api/protobuf.h"
+#include "api/yaml.h"
+#include "net/http.h"
+#include "server/status_object.h"
+#include "server/tables.h"
+
+namespace sextant::server {
+namespace {
+
+using api::Editor;
+using api::Mut;
+using api::Object;
+using api::Value;
+
+constexpr std::string_view kMetaGroup = "meta.k8s.io/";
+
+// The object itself as text, in JSON's media.
+void AppendValue(Value value, const Form& form, std::string* out) {
+  if (form.media == Media::kYaml) {
+    api::WriteYaml(value, *out);
+  } else if (form.pretty) {
+    api::WriteJson(value, *out, {.indent = 2, .newline = true});
+  } else {
+    api::WriteJson(value, *out, {.newline = true});
+  }
+}
+
+Result<std::string> Text(const Object& object, const Form& form) {
+  std::string out;
+  AppendValue(object.root(), form, &out);
+  return out;
+}
+
+// An object in the envelope that Kubernetes' protobuf wants, or as text.
+Result<std::string> EncodeObject(const Object& object, const api::Message* message,
+                                 const Form& form) {
+  if (form.media != Media::kProtobuf) return Text(object, form);
+  if (!message) return Fail(NotAcceptable("this answer cannot be encoded as protobuf"));
+  std::string out;
+  api::EncodeProtobuf(object.root(), *message, out);
+  return out;
+}
+
+const api::Message* StatusMessage() {
+  return api::Registry::Builtin().FindKindMessage({"", "v1"}, "Status");
+}
+
+Object Partial(const Object& object, const std::string& version, const api::Message*) {
+  Editor edit;
+  Mut root = edit.Root();
+  root.Set("kind", "PartialObjectMetadata");
+  root.Set("apiVersion", std::string(kMetaGroup) + version);
+  edit.Keep(object);
+  root.Set("metadata", object["metadata"]);
+  return std::move(edit).Finish();
+}
+
+void SetListMeta(const ListOutcome& list, Mut metadata) {
+  metadata.SetMap();
+  metadata.Set("resourceVersion", list.resource_version);
+  if (!list.continue_token.empty()) metadata.Set("continue", list.continue_token);
+  if (list.remaining) metadata.Set("remainingItemCount", *list.remaining);
+}
+
+// {"kind":...,"apiVersion":...,"metadata":{...},"items":[...]}, written straight through so that
+// ten thousand objects are not put into one tree first. Items of built-in lists carry no kind.
+void AppendJsonList(std::string_view kind, std::string_view api_version, const ListOutcome& list,
+                    bool items_typed, std::string* out) {
+  Editor edit;
+  SetListMeta(list, edit.Root());
+  const Object metadata = std::move(edit).Finish();
+  fmt::format_to(std::back_inserter(*out), "{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":",
+                 kind, api_version);
+  api::WriteJson(metadata.root(), *out);
+  out->append(",\"items\":[");
+  bool first = true;
+  for (const Object& item : list.items) {
+    if (!first) out->push_back(',');
+    first = false;
+    api::WriteJson(item.root(), *out, {.omit_type_meta = !items_typed});
+  }
+  out->append("]}\n");
+}
+
+Result<std::string> TextList(std::string_view kind, std::string_view api_version,
+                             const ListOutcome& list, bool items_typed, const Form& form) {
+  std::string json;
+  AppendJsonList(kind, api_version, list, items_typed, &json);
+  if (form.media == Media::kJson && !form.pretty) return json;
+  ASSIGN_OR_RETURN(const Object object, api::ParseJson(json));
+  return Text(object, form);
+}
+
+Result<std::string> EncodeList(const Operation& op, const ListOutcome& list, const Form& form) {
+  const api::Resource& resource = *op.resource;
+  const std::string api_version = resource.group_version.ToString();
+  if (form.media != Media::kProtobuf) {
+    return TextList(resource.list_kind, api_version, list, false, form);
+  }
+  const api::Message* message = op.registry->FindKindMessage(resource.group_version,
+                                                             resource.list_kind);
+  if (!message) return Fail(NotAcceptable("this list cannot be encoded as protobuf"));
+  Editor edit;
+  SetListMeta(list, edit.Root());
+  const Object metadata = std::move(edit).Finish();
+  std::string out;
+  api::EncodeProtobufList({api_version, std::string(resource.list_kind)}, *message,
+                          metadata.root(), list.items, out);
+  return out;
+}
+
+Result<std::string> EncodePartialList(const Outcome& outcome, const Form& form) {
+  ListOutcome partial;
+  partial.resource_version = outcome.list->resource_version;
+  partial.continue_token = outcome.list->continue_token;
+  partial.remaining = outcome.list->remaining;
+  for (const Object& item : outcome.list->items) {
+    partial.items.push_back(Partial(item, form.as_version, outcome.message));
+  }
+  const std::string api_version = std::string(kMetaGroup) + form.as_version;
+  if (form.media != Media::kProtobuf) {
+    return TextList("PartialObjectMetadataList", api_version, partial, true, form);
+  }
+  const api::Message* message = api::Registry::Builtin().FindKindMessage(
+      {"meta.k8s.io", "v1"}, "PartialObjectMetadataList");
+  if (!message) return Fail(NotAcceptable("this list cannot be encoded as protobuf"));
+  Editor edit;
+  SetListMeta(partial, edit.Root());
+  const Object metadata = std::move(edit).Finish();
+  std::string out;
+  api::EncodeProtobufList({api_version, "PartialObjectMetadataList"}, *message, metadata.root(),
+                          partial.items, out);
+  return out;
+}
+
+void AddColumns(const TableKind& table, Mut columns) {
+  columns.SetList();
+  for (const Column& column : table.columns) {
+    Mut item = columns.Append();
+    item.Set("name", column.name);
+    item.Set("type", column.type);
+    item.Set("format", column.format);
+    item.Set("description", column.description);
+    item.Set("priority", column.priority);
+  }
+}
+
+void AddRow(const Object& object, const TableKind& table, const EncodeContext& context,
+            Editor& edit, Mut rows) {
+  Mut row = rows.Append();
+  Mut cells = row["cells"];
+  cells.SetList();
+  table.cells(object.root(), context.now, cells);
+  Mut carried = row["object"];
+  switch (context.include) {
+    case IncludeObject::kNone:
+      carried.SetNull();
+      return;
+    case IncludeObject::kObject:
+      edit.Keep(object);
+      carried.Set(object.root());
+      return;
+    case IncludeObject::kMetadata:
+      edit.Keep(object);
+      carried.Set("kind", "PartialObjectMetadata");
+      carried.Set("apiVersion", std::string(kMetaGroup) + context.form.as_version);
+      carried.Set("metadata", object["metadata"]);
+  }
+}
+
+Object MakeTable(const Operation& op, std::span<const Object> objects, const ListOutcome* list,
+                 bool with_columns, const EncodeContext& context) {
+  const TableKind& table = TableFor(*op.resource);
+  Editor edit;
+  Mut root = edit.Root();
+  root.Set("kind", "Table");
+  root.Set("apiVersion", std::string(kMetaGroup) + context.form.as_version);
+  Mut metadata = root["metadata"];
+  if (list) {
+    SetListMeta(*list, metadata);
+  } else {
+    metadata.SetMap();
+    if (!objects.empty() && !objects[0].resource_version().empty()) {
+      metadata.Set("resourceVersion", objects[0].resource_version());
+    }
+  }
+  Mut columns = root["columnDefinitions"];
+  if (with_columns) {
+    AddColumns(table, columns);
+  } else {
+    columns.SetNull();
+  }
+  Mut rows = root["rows"];
+  rows.SetList();
+  for (const Object& object : objects) AddRow(object, table, context, edit, rows);
+  return std::move(edit).Finish();
+}
+
+std::string_view EventName(WatchKind kind) {
+  switch (kind) {
+    case WatchKind::kAdded: return "ADDED";
+    case WatchKind::kModified: return "MODIFIED";
+    case WatchKind::kDeleted: return "DELETED";
+    case WatchKind::kBookmark: return "BOOKMARK";
+    case WatchKind::kError: break;
+  }
+  return "ERROR";
+}
+
+}  // namespace
+
+Result<IncludeObject> ParseIncludeObject(std::string_view query) {
+  ASSIGN_OR_RETURN(const auto parameters, net::ParseQuery(query));
+  for (const auto& [name, value] : parameters) {
+    if (name != "includeObject") continue;
+    if (value.empty() || value == "Metadata") return IncludeObject::kMetadata;
+    if (value == "None") return IncludeObject::kNone;
+    if (value == "Object") return IncludeObject::kObject;
+    api::FieldErrors errors;
+    errors.NotSupported("includeObject", value, {"Metadata", "None", "Object", ""});
+    return Fail(Invalid("meta.k8s.io", "TableOptions", "", errors.Take()));
+  }
+  return IncludeObject::kMetadata;
+}
+
+Result<std::string> EncodeOutcome(const Operation& op, const Outcome& outcome,
+                                  const EncodeContext& context) {
+  const Form& form = context.form;
+  if (outcome.list) {
+    if (form.as == As::kTable) {
+      return Text(MakeTable(op, outcome.list->items, outcome.list.get(), true, context), form);
+    }
+    if (form.as == As::kObject) return EncodeList(op, *outcome.list, form);
+    if (form.as == As::kPartialList) return EncodePartialList(outcome, form);
+    return Fail(NotAcceptable("you requested PartialObjectMetadata, but the requested object is a "
+                              "list"));
+  }
+  if (outcome.object.kind() == "Status") {
+    return EncodeObject(outcome.object, StatusMessage(), form);
+  }
+  if (form.as == As::kTable && op.resource && !op.subresource) {
+    return Text(MakeTable(op, {&outcome.object, 1}, nullptr, true, context), form);
+  }
+  if (form.as == As::kPartial) {
+    const api::Message* message = api::Registry::Builtin().FindKindMessage(
+        {"meta.k8s.io", "v1"}, "PartialObjectMetadata");
+    return EncodeObject(Partial(outcome.object, form.as_version, outcome.message), message, form);
+  }
+  if (form.as == As::kPartialList) {
+    return Fail(NotAcceptable("you requested PartialObjectMetadataList, but the requested object "
+                              "is not a list"));
+  }
+  return EncodeObject(outcome.object, outcome.message, form);
+}
+
+std::string EncodeStatus(const Error& error, const Form& form) {
+  auto text = EncodeObject(StatusObject(error), StatusMessage(), form);
+  if (text) return *std::move(text);
+  return *Text(StatusObject(error), Form{});
+}
+
+Result<std::string> EncodeWatchFrame(const Operation& op, const WatchUpdate& update, bool first,
+                                     const EncodeContext& context) {
+  Object object = update.object;
+  const api::Message* message = op.resource->message;
+  if (update.kind == WatchKind::kError) {
+    message = StatusMessage();
+  } else if (context.form.as == As::kTable) {
+    object = MakeTable(op, {&update.object, 1}, nullptr, first, context);
+  } else if (context.form.as == As::kPartial || context.form.as == As::kPartialList) {
+    object = Partial(update.object, context.form.as_version, message);
+    message = api::Registry::Builtin().FindKindMessage({"meta.k8s.io", "v1"},
+                                                       "PartialObjectMetadata");
+  }
+  std::string out;
+  if (context.form.media == Media::kProtobuf) {
+    if (!message) return Fail(NotAcceptable("this event cannot be encoded as protobuf"));
+    std::string body;
+    api::EncodeProtobuf(object.root(), *message, body);
+    api::AppendWatchFrame(EventName(update.kind), body, out);
+    return out;
+  }
+  fmt::format_to(std::back_inserter(out), "{{\"type\":\"{}\",\"object\":", EventName(update.kind));
+  api::WriteJson(object.root(), out);
+  out.append("}\n");
+  return out;
+}
+
+}  // namespace sextant::server

@@ -1,0 +1,44 @@
+// What the server answers outside the resources: discovery and OpenAPI documents. Built from the
+// registry's tables once per registry snapshot, then served from memory.
+// Threads: any.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "api/schema.h"
+#include "base/status.h"
+#include "net/http.h"
+
+namespace sextant::server {
+
+struct Document {
+  std::string content_type;
+  net::Buffer body;
+  std::string etag;             // quoted; empty: none
+  std::string cache_control;    // empty: none
+  std::string expires;          // HTTP date; empty: none
+};
+
+// /api, /apis, /api/v1, /apis/<group>, /apis/<group>/<version>: aggregated (apidiscovery v2,
+// v2beta1) or legacy by the Accept header. Errors: 404 for what is not served, 406.
+class Discovery {
+ public:
+  virtual ~Discovery() = default;
+  virtual Result<Document> Serve(std::string_view path, std::string_view accept,
+                                 const std::shared_ptr<const api::Registry>& registry) = 0;
+};
+std::unique_ptr<Discovery> MakeDiscovery(std::string server_address);
+
+// /openapi/v3, /openapi/v3/<path>?hash=..., /openapi/v2 (JSON and protobuf).
+class OpenApi {
+ public:
+  virtual ~OpenApi() = default;
+  virtual Result<Document> Serve(std::string_view path, std::string_view query,
+                                 std::string_view accept,
+                                 const std::shared_ptr<const api::Registry>& registry) = 0;
+};
+std::unique_ptr<OpenApi> MakeOpenApi();
+
+}  // namespace sextant::server

@@ -1,0 +1,30 @@
+// LocalClient: client::Client on the pipeline of this process, made for one user. It skips bytes
+// only (TLS, authentication, codec), never authorization, admission, managed fields or audit.
+//
+// Ownership: the pipeline must outlive it. Threads: as client::Client says.
+#pragma once
+
+#include <memory>
+
+#include "client/client.h"
+#include "server/pipeline.h"
+
+namespace sextant::server {
+
+// Where log and raw requests of a LocalClient go: what needs the HTTP side of the server.
+class LocalExtras {
+ public:
+  virtual ~LocalExtras() = default;
+  virtual void PodLog(const User& user, client::ObjectName pod, std::string container,
+                      int64_t limit_bytes, client::Callback<std::string> done) = 0;
+  virtual void Raw(const User& user, std::string path, client::Callback<std::string> done) = 0;
+  // Subresources that are no view of the object: scale, binding, eviction, token. Null: none such.
+  virtual bool ExecuteSubresource(Operation& op, Respond& done) = 0;
+};
+
+std::unique_ptr<client::Client> MakeLocalClient(Pipeline& pipeline, LocalExtras& extras, User user,
+                                                Loop& executor,
+                                                std::function<std::shared_ptr<const api::Registry>()>
+                                                    registry);
+
+}  // namespace sextant::server

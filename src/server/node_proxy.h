@@ -1,0 +1,38 @@
+// Logs, exec, attach, port-forward and the node proxy: the API server's part is to find the node,
+// check the request, and pass bytes between the client and the node's kubelet.
+//
+// exec and attach: WebSocket with v5.channel.k8s.io down to v1 (GET or POST; create permission is
+// asked for GET too, as in 1.35 and later), passed on to the kubelet's WebSocket as messages.
+// SPDY upgrades get a clear 400: kubectl has spoken WebSocket first since 1.31.
+#pragma once
+
+#include <memory>
+
+#include "net/http.h"
+#include "server/node_dialer.h"
+#include "server/pipeline.h"
+
+namespace sextant::server {
+
+class NodeProxy {
+ public:
+  NodeProxy(Pipeline& pipeline, NodeDialer* nodes) : pipeline_(pipeline), nodes_(nodes) {}
+
+  // True if `op` names such a subresource (log, exec, attach, portforward, proxy): the answer goes
+  // to `writer`. The operation has been authenticated, not authorized.
+  bool Handle(const Operation& op, const net::Request& request,
+              const std::shared_ptr<net::ResponseWriter>& writer);
+
+  // A bounded log as one text, for LocalClient.
+  void ReadLog(const Operation& op, std::string container, int64_t limit_bytes,
+               std::move_only_function<void(Result<std::string>)> done);
+
+ private:
+  Status Serve(const Operation& op, const net::Request& request,
+               const std::shared_ptr<net::ResponseWriter>& writer);
+
+  Pipeline& pipeline_;
+  NodeDialer* nodes_;
+};
+
+}  // namespace sextant::server

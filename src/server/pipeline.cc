@@ -1,0 +1,557 @@
+#include "server/pipeline.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "api/conversion.h"
+#include "api/patch.h"
+#include "base/check.h"
+#include "server/decode.h"
+#include "server/filter.h"
+#include "server/write_steps.h"
+
+namespace sextant::server {
+namespace {
+
+using api::Object;
+using store::CommitError;
+using store::Committed;
+using store::Entry;
+using store::Write;
+
+// How often one request is worked out again after losing a race. The real server gives up on a
+// patch after 5; we retry longer, since a retry here costs microseconds.
+constexpr int kMaxAttempts = 64;
+constexpr int kMaxNameAttempts = 8;
+constexpr Duration kVisiblePoll = std::chrono::milliseconds(1);
+// Admission's kRetrySoon: 40 times 25 ms.
+constexpr Duration kSoon = std::chrono::milliseconds(25);
+constexpr int kMaxSoonAttempts = 40;
+
+using EntryPtr = std::shared_ptr<const Entry>;
+
+Outcome ObjectOutcome(const Operation& op, Object object, int code = 200) {
+  Outcome outcome;
+  outcome.code = code;
+  outcome.object = api::FromStored(std::move(object), *op.resource);
+  outcome.message = op.resource->message;
+  return outcome;
+}
+
+Outcome DeletedStatus(const Operation& op, const Object& last, int code) {
+  api::Editor edit;
+  api::Mut root = edit.Root();
+  root.Set("kind", "Status");
+  root.Set("apiVersion", "v1");
+  root["metadata"].SetMap();
+  root.Set("status", "Success");
+  api::Mut details = root["details"];
+  details.Set("name", last.name());
+  if (!op.resource->group_version.group.empty()) {
+    details.Set("group", op.resource->group_version.group);
+  }
+  details.Set("kind", op.resource->plural);
+  details.Set("uid", last.uid());
+  Outcome outcome;
+  outcome.code = code;
+  outcome.object = std::move(edit).Finish();
+  return outcome;
+}
+
+Error CommitFailure(const Operation& op, std::string_view name, CommitError error) {
+  switch (error) {
+    case CommitError::kExists:
+      return AlreadyExists(QualifiedResource(op), name);
+    case CommitError::kNotFound:
+      return NotFound(QualifiedResource(op), name);
+    case CommitError::kConflict:
+      return Conflict(QualifiedResource(op), name,
+                      "the object has been modified; please apply your changes to the latest "
+                      "version and try again");
+    case CommitError::kTooLarge:
+      return RequestEntityTooLarge("etcdserver: request is too large");
+    case CommitError::kFull:
+      return TooManyRequests("the store has too many writes in flight, please try again later", 1);
+    case CommitError::kStopped:
+    case CommitError::kNone:
+      break;
+  }
+  return ServiceUnavailable("the store has stopped: nothing can be written");
+}
+
+// One write from its first reading to its durable end. Lives on by the callbacks that hold it.
+class WriteJob : public std::enable_shared_from_this<WriteJob> {
+ public:
+  WriteJob(Pipeline& pipeline, Operation op, Respond done)
+      : pipeline_(pipeline),
+        op_(std::move(op)),
+        done_(std::move(done)),
+        context_{pipeline, pipeline.admission()} {}
+
+  void Create() {
+    auto checked = CheckAgainstUrl(op_, op_.body.root());
+    if (!checked) return Finish(Fail(std::move(checked).error()));
+    auto object = PrepareCreate(op_, op_.body, context_, warnings_);
+    if (!object && object.error().retry_after_s == kRetrySoon) {
+      if (++attempts_ < kMaxSoonAttempts) return TryCreateSoon();
+      object.error().retry_after_s = 0;
+    }
+    if (!object) return Finish(Fail(std::move(object).error()));
+    const bool generated = op_.body.name().empty();
+    if (op_.options.dry_run()) return DryCreate(*std::move(object));
+    Write write{Write::Op::kCreate, StorageKey(op_, object->name()), 0,
+                api::ToStored(*object, *op_.resource)};
+    const std::string name(object->name());
+    Commit(std::move(write), [name, generated](WriteJob& job, Committed committed) {
+      if (committed.error == CommitError::kExists && generated &&
+          ++job.attempts_ < kMaxNameAttempts) {
+        return job.OnWorker([](WriteJob& again) { again.Create(); });
+      }
+      job.Answer(name, std::move(committed), 201);
+    });
+  }
+
+  // PUT.
+  void Update() {
+    auto checked = CheckAgainstUrl(op_, op_.body.root());
+    if (!checked) return Finish(Fail(std::move(checked).error()));
+    ReadLatest([](WriteJob& job, EntryPtr entry) { job.UpdateFrom(std::move(entry)); });
+  }
+
+  void Patch() {
+    ReadLatest([](WriteJob& job, EntryPtr entry) { job.PatchFrom(std::move(entry)); });
+  }
+
+  void Delete() {
+    auto request = ReadDeleteOptions(op_);
+    if (!request) return Finish(Fail(std::move(request).error()));
+    delete_ = *std::move(request);
+    ReadLatest([](WriteJob& job, EntryPtr entry) { job.DeleteFrom(std::move(entry)); });
+  }
+
+  void Modify(Pipeline::Change change) {
+    change_ = std::move(change);
+    ReadLatest([](WriteJob& job, EntryPtr entry) { job.ModifyFrom(std::move(entry)); });
+  }
+
+ private:
+  using Step = void (*)(WriteJob&, EntryPtr);
+
+  template <typename F>
+  void OnWorker(F next) {
+    pipeline_.workers().Post([self = shared_from_this(), next]() mutable { next(*self); });
+  }
+
+  // Reads what is ordered last, on the core loop, and goes on with it on a worker.
+  void ReadLatest(Step step) {
+    step_ = step;
+    pipeline_.core().Post([self = shared_from_this()] {
+      EntryPtr entry = self->pipeline_.store().Latest(StorageKey(self->op_, self->op_.info.name));
+      self->pipeline_.workers().Post([self, entry] { self->step_(*self, entry); });
+    });
+  }
+
+  void Commit(Write write, std::function<void(WriteJob&, Committed)> then) {
+    pipeline_.core().Post(
+        [self = shared_from_this(), write = std::move(write), then = std::move(then)]() mutable {
+          self->pipeline_.store().Commit(
+              std::move(write), [self, then = std::move(then)](Committed committed) {
+                self->pipeline_.workers().Post(
+                    [self, then, committed = std::move(committed)] { then(*self, committed); });
+              });
+        });
+  }
+
+  void TryCreateSoon() {
+    pipeline_.core().Post([self = shared_from_this()] {
+      self->pipeline_.core().After(kSoon, [self] {
+        self->pipeline_.workers().Post([self] { self->Create(); });
+      });
+    });
+  }
+
+  bool NotThere(const EntryPtr& entry) {
+    if (entry) return false;
+    Finish(Fail(NotFound(QualifiedResource(op_), op_.info.name)));
+    return true;
+  }
+
+  void UpdateFrom(EntryPtr entry) {
+    const api::Rules& rules = api::RulesFor(*op_.resource);
+    if (!entry && rules.allow_create_on_update && !op_.subresource) {
+      if (!op_.body.uid().empty()) {
+        return Finish(Fail(Conflict(
+            QualifiedResource(op_), op_.info.name,
+            fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: ",
+                        op_.body.uid()))));
+      }
+      return Create();
+    }
+    if (NotThere(entry)) return;
+    const Object current = api::FromStored(entry->object, *op_.resource);
+    auto checked = CheckUpdatePreconditions(op_, op_.body, current,
+                                            rules.allow_unconditional_update);
+    if (!checked) return Finish(Fail(std::move(checked).error()));
+    named_version_ = !op_.body.resource_version().empty();
+    StoreUpdate(entry, current, PrepareUpdate(op_, op_.body, current, context_, warnings_));
+  }
+
+  void PatchFrom(EntryPtr entry) {
+    if (NotThere(entry)) return;
+    const Object current = api::FromStored(entry->object, *op_.resource);
+    auto patched = api::ApplyPatch(op_.patch_type, current, op_.body, *op_.resource->message);
+    if (!patched) return Finish(Fail(std::move(patched).error()));
+    auto decoded = DecodePatched(op_, *patched, warnings_);
+    if (!decoded) return Finish(Fail(std::move(decoded).error()));
+    auto checked = CheckAgainstUrl(op_, decoded->root());
+    if (checked) checked = CheckUpdatePreconditions(op_, *decoded, current, true);
+    if (!checked) return Finish(Fail(std::move(checked).error()));
+    named_version_ = decoded->resource_version() != current.resource_version();
+    StoreUpdate(entry, current, PrepareUpdate(op_, *decoded, current, context_, warnings_));
+  }
+
+  void ModifyFrom(EntryPtr entry) {
+    if (NotThere(entry)) return;
+    const Object current = api::FromStored(entry->object, *op_.resource);
+    auto next = change_(current);
+    if (next && !*next) next = current;
+    StoreUpdate(entry, current, std::move(next));
+  }
+
+  void StoreUpdate(const EntryPtr& entry, const Object& current, Result<Object> next) {
+    if (!next) return Finish(Fail(std::move(next).error()));
+    if (next->SameAs(current)) return AnswerVisible(current, entry->mod_revision);
+    if (op_.options.dry_run()) return Finish(ObjectOutcome(op_, *next));
+    const bool remove =
+        DeletesDuringUpdate(api::RulesFor(*op_.resource), next->root(), current.root());
+    Write write{remove ? Write::Op::kDelete : Write::Op::kUpdate, entry->key, entry->mod_revision,
+                api::ToStored(*next, *op_.resource)};
+    Commit(std::move(write), [](WriteJob& job, Committed committed) {
+      if (job.LostRace(committed)) return;
+      job.Answer(job.op_.info.name, std::move(committed), 200);
+    });
+  }
+
+  void DeleteFrom(EntryPtr entry) {
+    if (NotThere(entry)) return;
+    const Object current = api::FromStored(entry->object, *op_.resource);
+    auto plan = PlanDelete(op_, delete_, current, context_);
+    if (!plan) return Finish(Fail(std::move(plan).error()));
+    plan_ = *std::move(plan);
+    if (plan_.kind == DeletePlan::Kind::kNothing) {
+      return AnswerVisible(plan_.object, entry->mod_revision);
+    }
+    if (op_.options.dry_run()) return Finish(DeleteOutcome(plan_.object));
+    Write write{plan_.kind == DeletePlan::Kind::kMark ? Write::Op::kUpdate : Write::Op::kDelete,
+                entry->key, entry->mod_revision, api::ToStored(plan_.object, *op_.resource)};
+    Commit(std::move(write), [](WriteJob& job, Committed committed) {
+      if (job.LostRace(committed)) return;
+      if (committed.error != CommitError::kNone) {
+        return job.Finish(Fail(CommitFailure(job.op_, job.op_.info.name, committed.error)));
+      }
+      job.Finish(job.DeleteOutcome(committed.entry->object));
+    });
+  }
+
+  Outcome DeleteOutcome(const Object& last) {
+    const bool removed = plan_.kind == DeletePlan::Kind::kRemove;
+    if (removed && !api::RulesFor(*op_.resource).returns_deleted) {
+      return DeletedStatus(op_, last, 200);
+    }
+    return ObjectOutcome(op_, last, removed ? 200 : plan_.code);
+  }
+
+  // True if another write came between and this one is worked out again (or told so).
+  bool LostRace(const Committed& committed) {
+    if (committed.error != CommitError::kConflict) return false;
+    if (named_version_ || ++attempts_ >= kMaxAttempts) return false;
+    warnings_.clear();
+    ReadLatest(step_);
+    return true;
+  }
+
+  void DryCreate(Object object) {
+    pipeline_.core().Post([self = shared_from_this(), object = std::move(object)] {
+      const bool there =
+          self->pipeline_.store().Latest(StorageKey(self->op_, object.name())) != nullptr;
+      self->pipeline_.workers().Post([self, object, there] {
+        if (there) {
+          return self->Finish(Fail(AlreadyExists(QualifiedResource(self->op_), object.name())));
+        }
+        self->Finish(ObjectOutcome(self->op_, object, 201));
+      });
+    });
+  }
+
+  // The answer tells a state, so that state must be durable first (law 3).
+  void AnswerVisible(const Object& object, store::Revision revision) {
+    if (pipeline_.store().visible() >= revision) return Finish(ObjectOutcome(op_, object));
+    pipeline_.core().Post([self = shared_from_this(), object, revision] {
+      self->pipeline_.core().After(kVisiblePoll, [self, object, revision] {
+        self->pipeline_.workers().Post(
+            [self, object, revision] { self->AnswerVisible(object, revision); });
+      });
+    });
+  }
+
+  void Answer(std::string_view name, Committed committed, int code) {
+    if (committed.error != CommitError::kNone) {
+      return Finish(Fail(CommitFailure(op_, name, committed.error)));
+    }
+    Finish(ObjectOutcome(op_, committed.entry->object, code));
+  }
+
+  void Finish(Result<Outcome> outcome) {
+    if (outcome) outcome->warnings = std::move(warnings_);
+    done_(std::move(outcome));
+  }
+
+  Pipeline& pipeline_;
+  Operation op_;
+  Respond done_;
+  WriteContext context_;
+  std::vector<std::string> warnings_;
+  Step step_ = nullptr;
+  Pipeline::Change change_;
+  DeleteRequest delete_;
+  DeletePlan plan_;
+  int attempts_ = 0;
+  bool named_version_ = false;
+};
+
+// DELETE of a collection: its objects one by one, side by side, then the answer is the list.
+class CollectionJob : public std::enable_shared_from_this<CollectionJob> {
+ public:
+  CollectionJob(Pipeline& pipeline, Operation op, Respond done)
+      : pipeline_(pipeline), op_(std::move(op)), done_(std::move(done)) {}
+
+  void Start(Result<Outcome> listed) {
+    if (!listed) return done_(std::move(listed));
+    outcome_ = std::move(*listed);
+    left_ = outcome_.list->items.size();
+    if (left_ == 0) return done_(std::move(outcome_));
+    const size_t count = left_;
+    for (size_t i = 0; i < count; ++i) {
+      Operation one = op_;
+      one.info.verb = "delete";
+      one.info.name = outcome_.list->items[i].name();
+      one.info.ns = outcome_.list->items[i].ns();
+      std::make_shared<WriteJob>(pipeline_, std::move(one),
+                                 [self = shared_from_this(), i](Result<Outcome> r) {
+                                   self->OneDone(i, std::move(r));
+                                 })
+          ->Delete();
+    }
+  }
+
+ private:
+  void OneDone(size_t index, Result<Outcome> result) {
+    (void)index;
+    std::unique_lock lock(mutex_);
+    if (!result && !result.error().Is("NotFound") && !error_) error_ = std::move(result).error();
+    if (--left_ > 0) return;
+    lock.unlock();
+    if (error_) return done_(Fail(*std::move(error_)));
+    done_(std::move(outcome_));
+  }
+
+  Pipeline& pipeline_;
+  Operation op_;
+  Respond done_;
+  Outcome outcome_;
+  std::mutex mutex_;
+  size_t left_ = 0;             // guarded by mutex_ after Start
+  std::optional<Error> error_;  // guarded by mutex_
+};
+
+}  // namespace
+
+std::string StorageName(const api::Resource& resource) {
+  if (resource.storage_name.empty()) {
+    return GroupResource{std::string(resource.group_version.group), std::string(resource.plural)}
+        .ToString();
+  }
+  return std::string(resource.storage_name);
+}
+
+store::Key StorageKey(const Operation& op, std::string_view name) {
+  return {StorageName(*op.resource), op.resource->namespaced ? op.info.ns : "", std::string(name)};
+}
+
+GroupResource QualifiedResource(const Operation& op) {
+  return {std::string(op.resource->group_version.group), std::string(op.resource->plural)};
+}
+
+Pipeline::Pipeline(PipelineParts parts) : parts_(std::move(parts)) {}
+Pipeline::~Pipeline() = default;
+
+Object ClusterView::Get(std::string_view resource, std::string_view ns,
+                        std::string_view name) const {
+  const auto snapshot = Snapshot(resource);
+  if (!snapshot) return {};
+  const auto entry = snapshot->Get(ns, name);
+  return entry ? entry->object : Object();
+}
+
+std::shared_ptr<const store::Snapshot> Pipeline::Snapshot(std::string_view resource) const {
+  return parts_.store.Visible(resource);
+}
+
+Time Pipeline::now() const { return parts_.core.clock().Now(); }
+
+Status Pipeline::Authorize(const Operation& op) const {
+  const Decision decision = parts_.authorizer.Authorize(op.user, op.info, *this);
+  if (decision.allowed) return {};
+  return Fail(ForbiddenError(op.user, op.info, decision.reason));
+}
+
+void Pipeline::Execute(Operation op, Respond done) {
+  parts_.workers.Post([this, op = std::move(op), done = std::move(done)]() mutable {
+    if (!op.authorized) {
+      if (auto allowed = Authorize(op); !allowed) return done(Fail(std::move(allowed).error()));
+    }
+    const std::string_view verb = op.info.verb;
+    if (verb == "get") return Read(std::move(op), std::move(done));
+    if (verb == "list") return List(std::move(op), std::move(done));
+    if (verb == "deletecollection") {
+      auto job = std::make_shared<CollectionJob>(*this, op, std::move(done));
+      return List(std::move(op), [job](Result<Outcome> r) { job->Start(std::move(r)); });
+    }
+    const std::string_view action = verb;
+    auto job = std::make_shared<WriteJob>(*this, std::move(op), std::move(done));
+    if (action == "create") return job->Create();
+    if (action == "update") return job->Update();
+    if (action == "patch") return job->Patch();
+    CHECK(action == "delete");
+    job->Delete();
+  });
+}
+
+void Pipeline::Modify(const Operation& op, Change change, Respond done) {
+  std::make_shared<WriteJob>(*this, op, std::move(done))->Modify(std::move(change));
+}
+
+void Pipeline::Read(Operation op, Respond done) {
+  const store::Key key = StorageKey(op, op.info.name);
+  const EntryPtr entry = parts_.store.Get(key);
+  if (!entry) return done(Fail(NotFound(QualifiedResource(op), op.info.name)));
+  done(ObjectOutcome(op, entry->object));
+}
+
+namespace {
+
+Result<store::Revision> ParseRevision(std::string_view text) {
+  store::Revision value = 0;
+  if (text.empty()) return value;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return Fail(BadRequest(fmt::format("invalid resource version \"{}\"", text)));
+  }
+  return value;
+}
+
+Status ValidateListOptions(const Options& options) {
+  api::FieldErrors errors;
+  const std::string& match = options.resource_version_match;
+  if (!match.empty()) {
+    if (options.resource_version.empty()) {
+      errors.Forbidden("resourceVersionMatch",
+                       "resourceVersionMatch is forbidden unless resourceVersion is provided");
+    }
+    if (!options.continue_token.empty()) {
+      errors.Forbidden("resourceVersionMatch",
+                       "resourceVersionMatch is forbidden when continue is provided");
+    }
+    if (match != "Exact" && match != "NotOlderThan") {
+      errors.NotSupported("resourceVersionMatch", match, {"Exact", "NotOlderThan", ""});
+    }
+    if (match == "Exact" && options.resource_version == "0") {
+      errors.Forbidden("resourceVersionMatch",
+                       "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+    }
+  }
+  if (options.send_initial_events) {
+    errors.Forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list");
+  }
+  if (errors.empty()) return {};
+  return Fail(Invalid("meta.k8s.io", "ListOptions", "", errors.Take()));
+}
+
+constexpr std::string_view kExpiredToken =
+    "The provided continue parameter is too old to display a consistent list result. You can start "
+    "a new list without the continue parameter, or use the continue token in this response to "
+    "retrieve the remainder of the results. Continuing with the provided token results in an "
+    "inconsistent list - objects that were created, modified, or deleted between the time the "
+    "first chunk was returned and now may show up in the list.";
+
+}  // namespace
+
+void Pipeline::List(Operation op, Respond done) {
+  if (auto valid = ValidateListOptions(op.options); !valid) {
+    return done(Fail(std::move(valid).error()));
+  }
+  auto wanted = ParseRevision(op.options.resource_version);
+  if (!wanted) return done(Fail(std::move(wanted).error()));
+  const std::string resource = StorageName(*op.resource);
+  if (!op.options.continue_token.empty()) {
+    auto token = DecodeContinue(op.options.continue_token);
+    if (!token) return done(Fail(std::move(token).error()));
+    auto page = pages_.Find(resource, token->revision, parts_.core.clock().Monotonic());
+    if (!page) return done(Fail(Expired(kExpiredToken)));
+    return ListAt(std::move(op), std::move(page), std::move(done));
+  }
+  if (op.options.resource_version_match == "Exact" && *wanted != 0) {
+    auto snapshot = pages_.Find(resource, *wanted, parts_.core.clock().Monotonic());
+    if (!snapshot && parts_.store.visible() == *wanted) snapshot = parts_.store.Visible(resource);
+    if (!snapshot) {
+      return done(Fail(Expired("The resourceVersion for the provided list is too old.")));
+    }
+    return ListAt(std::move(op), std::move(snapshot), std::move(done));
+  }
+  if (*wanted > parts_.store.visible()) {
+    return done(Fail(Timeout(fmt::format("Too large resource version: {}, current: {}", *wanted,
+                                         parts_.store.visible()),
+                             1)));
+  }
+  auto snapshot = parts_.store.Visible(resource);
+  ListAt(std::move(op), std::move(snapshot), std::move(done));
+}
+
+void Pipeline::ListAt(Operation op, std::shared_ptr<const store::Snapshot> snapshot,
+                      Respond done) {
+  auto filter = Filter::Make(*op.resource, op.options);
+  if (!filter) return done(Fail(std::move(filter).error()));
+  ContinueToken from;
+  if (!op.options.continue_token.empty()) from = *DecodeContinue(op.options.continue_token);
+  const std::string_view ns = op.resource->namespaced ? std::string_view(op.info.ns) : "";
+  Outcome outcome;
+  outcome.message = op.resource->message;
+  outcome.list = std::make_unique<ListOutcome>();
+  ListOutcome& list = *outcome.list;
+  list.resource_version = fmt::format("{}", snapshot->revision());
+  const size_t limit = op.options.limit > 0 ? static_cast<size_t>(op.options.limit) : 0;
+  // One more than a page tells whether there is another one.
+  const bool paged = limit > 0;
+  const size_t want = paged && filter->all() ? limit + 1 : 0;
+  auto entries = snapshot->Range(ns, from.ns, from.name, want);
+  size_t used = 0;
+  for (; used < entries.size(); ++used) {
+    if (paged && list.items.size() == limit) break;
+    const EntryPtr& entry = entries[used];
+    Object object = api::FromStored(entry->object, *op.resource);
+    if (filter->Matches(object.root())) list.items.push_back(std::move(object));
+  }
+  if (paged && used < entries.size()) {
+    const store::Key& last = entries[used - 1]->key;
+    list.continue_token = EncodeContinue({snapshot->revision(), last.ns, last.name});
+    if (filter->all()) {
+      const size_t rest = snapshot->Range(ns, last.ns, last.name, 0).size();
+      list.remaining = static_cast<int64_t>(rest);
+    }
+    pages_.Put(StorageName(*op.resource), snapshot, parts_.core.clock().Monotonic());
+  }
+  done(std::move(outcome));
+}
+
+}  // namespace sextant::server

@@ -1,0 +1,34 @@
+// Tables: the columns that `kubectl get` shows, by kind (k8s.io/kubernetes pkg/printers/internalversion).
+// Data and small pure functions; any thread.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "api/document.h"
+#include "api/schema.h"
+#include "base/clock.h"
+
+namespace sextant::server {
+
+struct Column {
+  std::string_view name;
+  std::string_view type;         // "string", "integer", "date", "boolean"
+  std::string_view format;       // "name" for the first, else ""
+  std::string_view description;  // our own sentence
+  int priority = 0;              // above 0: only with -o wide
+};
+
+struct TableKind {
+  std::span<const Column> columns;
+  // Appends one cell a column to the list `cells`.
+  void (*cells)(api::Value object, Time now, api::Mut cells) = nullptr;
+};
+
+// The kind's own table, or Name and Created At (what the server prints for kinds without one).
+const TableKind& TableFor(const api::Resource& resource);
+
+// "5d", "3h20m": kubectl's age (duration.HumanDuration).
+std::string HumanDuration(Duration d);
+
+}  // namespace sextant::server
