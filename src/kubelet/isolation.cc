@@ -207,7 +207,7 @@ Records CommonRecords(const ContainerInput& input, const std::vector<std::string
     records.Add("drop_uid", input.identity.drop->uid);
     records.Add("drop_gid", input.identity.drop->gid);
   }
-  records.Add("data", spec.limits.memory_bytes ? spec.limits.memory_bytes : kDefaultMemory);
+  records.Add("data", DataLimit(spec));
   records.Add("nofile", kMaxOpenFiles);
   records.Add("fsize", kMaxFileBytes);
   return records;
@@ -220,6 +220,16 @@ Status GiveRecords(const Records& records, Stdio stdio, SpawnRequest& request) {
   if (stdio.out.ok()) request.Give(std::move(stdio.out), STDOUT_FILENO);
   if (stdio.err.ok()) request.Give(std::move(stdio.err), STDERR_FILENO);
   return {};
+}
+
+std::vector<std::string> InitEnvironment() {
+  return {fmt::format("{}={}", kParentVariable, getpid())};
+}
+
+// Room above the limit, so that who exceeds it is seen and killed for it (process_container.cc).
+uint64_t DataLimit(const ContainerSpec& spec) {
+  const uint64_t limit = spec.limits.memory_bytes;
+  return limit == 0 ? kDefaultMemory : limit * 2 + kMemoryHeadroom;
 }
 
 uint32_t PidLimit(const ContainerSpec& spec) {
@@ -291,7 +301,8 @@ SpawnRequest PauseProcess(const Toolbox& toolbox, const Identity& identity,
                           const PodSandboxSpec& spec, Fd control) {
   SpawnRequest request{.program = toolbox.init(),
                        .argv = {"sextant-init", "pause",
-                                spec.hostname.empty() ? "pod" : spec.hostname.substr(0, 63)}};
+                                spec.hostname.empty() ? "pod" : spec.hostname.substr(0, 63)},
+                       .env = InitEnvironment()};
   request.argv.push_back(identity.drop ? std::to_string(identity.drop->uid) : "-1");
   request.argv.push_back(identity.drop ? std::to_string(identity.drop->gid) : "-1");
   for (const std::string& ip : spec.ips) request.argv.push_back(ip);
@@ -317,7 +328,8 @@ Result<SpawnRequest> BubblewrapContainer(const ContainerInput& input,
   SpawnRequest request{.program = input.toolbox.init(),
                        .argv = {"sextant-init", "enter", input.toolbox.bwrap(), "--args",
                                 std::to_string(kArgsFd), "--",
-                                fmt::format("/proc/self/fd/{}", kSelfFd), "launch"}};
+                                fmt::format("/proc/self/fd/{}", kSelfFd), "launch"},
+                       .env = InitEnvironment()};
   RETURN_IF_ERROR(args.Into(request));
   GiveNamespaces(namespaces, request);
   ASSIGN_OR_RETURN(Fd self, OpenFile(input.toolbox.init()));
@@ -336,7 +348,8 @@ Result<SpawnRequest> ExecInContainer(const ContainerInput& input,
                                      const SandboxNamespaces& namespaces, pid_t target,
                                      const std::vector<std::string>& argv, Stdio stdio) {
   RETURN_IF_ERROR(CheckWords(argv, "command"));
-  SpawnRequest request{.program = input.toolbox.init(), .argv = {"sextant-init", "exec"}};
+  SpawnRequest request{.program = input.toolbox.init(), .argv = {"sextant-init", "exec"},
+                       .env = InitEnvironment()};
   GiveNamespaces(namespaces, request);
   const std::array<std::pair<const char*, int>, 3> own = {
       {{"mnt", kMountNsFd}, {"pid", kPidNsFd}, {"user", kInnerUserNsFd}}};

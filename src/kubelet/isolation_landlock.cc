@@ -121,7 +121,8 @@ Result<SpawnRequest> LandlockContainer(const ContainerInput& input, const std::s
   inside.env.push_back("PATH=" + input.toolbox.bin());
   const ContainerInput changed{input.toolbox, input.identity, input.sandbox, inside, input.hold};
 
-  SpawnRequest request{.program = input.toolbox.init(), .argv = {"sextant-init", "restrict"}};
+  SpawnRequest request{.program = input.toolbox.init(), .argv = {"sextant-init", "restrict"},
+                       .env = InitEnvironment()};
   Records records = CommonRecords(changed, argv, input.toolbox.bin());
   records.Add("cwd", spec.working_dir.empty() ? root : root + CleanPath(spec.working_dir));
   records.Add("nonet", 1);

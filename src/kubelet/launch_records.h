@@ -32,6 +32,9 @@ Status CheckWords(const std::vector<std::string>& words, std::string_view what);
 Status GiveRecords(const Records& records, Stdio stdio, SpawnRequest& request);
 // The real path of a host mount. A sub path may not lead out of its volume.
 Result<std::string> MountSource(const Mount& mount);
+// The environment of sextant-init itself.
+std::vector<std::string> InitEnvironment();
+uint64_t DataLimit(const ContainerSpec& spec);
 uint32_t PidLimit(const ContainerSpec& spec);
 
 }  // namespace sextant::kubelet

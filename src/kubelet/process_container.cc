@@ -1,6 +1,7 @@
 #include "kubelet/process_container.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -14,12 +15,15 @@
 #include "base/log.h"
 #include "kubelet/init/launch_spec.h"
 #include "kubelet/process_session.h"
+#include "kubelet/process_stats.h"
 
 namespace sextant::kubelet {
 namespace {
 
 constexpr size_t kStatusMax = 4096;
 constexpr size_t kEarlyMax = 1024;
+constexpr int kPidPatienceMs = 2000, kPidPauseMs = 10;
+constexpr Duration kMemoryPeriod = std::chrono::milliseconds(200);
 constexpr int kStartErrorCode = 128;  // containerd's code for a container that could not start
 
 void AppendBounded(std::string& text, std::string_view data, size_t max) {
@@ -77,7 +81,7 @@ Result<std::unique_ptr<Launched>> Launched::Start(FdLoop& loop, SpawnRequest req
         loop, std::move(info.read),
         [raw](std::string_view data) {
           AppendBounded(raw->info_text_, data, kStatusMax);
-          raw->Progress();
+          raw->LearnPid();
         },
         [raw] { raw->Progress(); });
   self->watch_ = loop.Watch(self->process_.pidfd.get(), EPOLLIN, [raw](uint32_t) {
@@ -94,31 +98,40 @@ Result<std::unique_ptr<Launched>> Launched::Start(FdLoop& loop, SpawnRequest req
 Launched::~Launched() {
   loop_.Unwatch(watch_);
   if (exited_ || process_.pid < 0) return;
-  Kill();
+  // Its monitor alone must not be killed: half-made, the program would stay behind. It names the
+  // program at once or ends.
+  for (int waited = 0; info_ && !pidfd_.ok() && waited < kPidPatienceMs; waited += kPidPauseMs) {
+    pollfd ended{process_.pidfd.get(), POLLIN, 0};
+    if (poll(&ended, 1, kPidPauseMs) > 0) break;
+    info_->Drain();
+    LearnPid();
+  }
+  if (pidfd_.ok()) Signal(pidfd_, SIGKILL);
+  else Signal(process_.pidfd, SIGKILL);
   Reap(process_);
 }
 
 void Launched::Send(int signal) {
-  if (pidfd_.ok()) {
-    Signal(pidfd_, signal);
-  } else if (!exited_) {
-    Signal(process_.pidfd, signal);
-  }
+  if (exited_) return;
+  Signal(info_ ? pidfd_ : process_.pidfd, signal);
 }
 
 void Launched::Kill() {
+  kill_when_known_ = true;
   Send(SIGKILL);
-  // A monitor that has not yet made its program, or lost sight of it.
-  if (!exited_ && !pidfd_.ok()) Signal(process_.pidfd, SIGKILL);
+}
+
+void Launched::LearnPid() {
+  if (!info_ || pidfd_.ok() || exited_) return;
+  pid_ = ParseChildPid(info_text_);
+  if (pid_ <= 0) return;
+  if (Result<Fd> fd = OpenPid(pid_)) pidfd_ = *std::move(fd);
+  if (kill_when_known_) Signal(pidfd_, SIGKILL);
 }
 
 void Launched::Progress() {
   if (ended_) return;
-  if (info_ && !pidfd_.ok() && !exited_) {
-    pid_ = ParseChildPid(info_text_);
-    if (pid_ > 0)
-      if (Result<Fd> fd = OpenPid(pid_)) pidfd_ = *std::move(fd);
-  }
+  LearnPid();
   const bool known = !info_ || pidfd_.ok() || exited_;
   if (!status_->ended() || !known) return;
   const bool ready = status_text_ == std::string_view(&kReady, 1);
@@ -149,6 +162,7 @@ ProcessContainer::ProcessContainer(ProcessCore& core, std::shared_ptr<ProcessSan
 ProcessContainer::~ProcessContainer() {
   core_.loop->Cancel(run_timer_);
   core_.loop->Cancel(kill_timer_);
+  core_.loop->Cancel(memory_timer_);
 }
 
 ContainerInput ProcessContainer::input(bool hold) const {
@@ -197,7 +211,7 @@ Result<Stdio> ProcessContainer::MakeStdio() {
     ASSIGN_OR_RETURN(Terminal terminal, OpenTerminal());
     terminal_ = Duplicate(terminal.master);
     if (spec_.stdin_open)
-      input_ = std::make_unique<InputPump>(*core_.loop, Duplicate(terminal.master), [](size_t) {});
+      input_ = MakeInput(Duplicate(terminal.master));
     out_ = std::make_unique<OutputPump>(*core_.loop, std::move(terminal.master),
                                         on_data(LogStream::kStdout), on_end);
     child.in = Duplicate(terminal.slave);
@@ -209,7 +223,7 @@ Result<Stdio> ProcessContainer::MakeStdio() {
   ASSIGN_OR_RETURN(Pipe err, MakePipe());
   if (spec_.stdin_open) {
     ASSIGN_OR_RETURN(Pipe in, MakePipe());
-    input_ = std::make_unique<InputPump>(*core_.loop, std::move(in.write), [](size_t) {});
+    input_ = MakeInput(std::move(in.write));
     child.in = std::move(in.read);
   }
   out_ = std::make_unique<OutputPump>(*core_.loop, std::move(out.read), on_data(LogStream::kStdout),
@@ -225,6 +239,29 @@ Result<Stdio> ProcessContainer::MakeStdio() {
   child.out = std::move(out.write);
   child.err = std::move(err.write);
   return child;
+}
+
+std::unique_ptr<InputPump> ProcessContainer::MakeInput(Fd fd) {
+  // The pump is ours, so `this` outlives it.
+  return std::make_unique<InputPump>(*core_.loop, std::move(fd), [this](size_t bytes) {
+    while (bytes > 0 && !owed_.empty()) {
+      auto& [session, count] = owed_.front();
+      const size_t part = std::min(bytes, count);
+      if (const auto from = session.lock()) from->queued_input.fetch_sub(part);
+      bytes -= part;
+      count -= part;
+      if (count == 0) owed_.pop_front();
+    }
+  });
+}
+
+void ProcessContainer::Input(std::string_view data, const std::shared_ptr<ProcessSession>& from) {
+  if (!input_) {
+    from->queued_input.fetch_sub(data.size());
+    return;
+  }
+  owed_.emplace_back(from, data.size());
+  input_->Write(data);
 }
 
 Result<SpawnRequest> ProcessContainer::MakeRequest(bool hold, Stdio stdio) {
@@ -309,9 +346,20 @@ void ProcessContainer::Started() {
                        .message = simulated_why_,
                        .started_at = started_at_};
   core_.Deliver([events = events_, event = std::move(event)] { events(event); });
+  if (program_ && spec_.limits.memory_bytes > 0) WatchMemory();
   if (pending_signal_ == 0) return;
   if (program_) return program_->Send(pending_signal_);
   End(128 + pending_signal_, pending_signal_, "Error", "");
+}
+
+// What a memory cgroup does, without one: looks every 200 ms at what the processes have together.
+void ProcessContainer::WatchMemory() {
+  memory_timer_ = core_.loop->After(kMemoryPeriod, [this] {
+    if (ended_ || program_ended_ || !program_) return;
+    if (ReadStats(program_->pid()).memory_bytes <= spec_.limits.memory_bytes) return WatchMemory();
+    out_of_memory_ = true;
+    program_->Kill();
+  });
 }
 
 void ProcessContainer::Stop(int signal, Duration grace) {
@@ -361,6 +409,7 @@ void ProcessContainer::MaybeEnd() {
   const int code = WIFSIGNALED(wait_status_) ? 128 + WTERMSIG(wait_status_)
                                              : WEXITSTATUS(wait_status_);
   const int signal = code > 128 && code <= 128 + 64 ? code - 128 : 0;
+  if (out_of_memory_ && signal == SIGKILL) return End(code, signal, "OOMKilled", "");
   End(code, signal, code == 0 ? "Completed" : "Error", "");
 }
 
@@ -370,6 +419,7 @@ void ProcessContainer::End(int exit_code, int signal, std::string reason, std::s
   const std::shared_ptr<ProcessContainer> self = shared_from_this();
   core_.loop->Cancel(std::exchange(run_timer_, 0));
   core_.loop->Cancel(std::exchange(kill_timer_, 0));
+  core_.loop->Cancel(std::exchange(memory_timer_, 0));
   if (log_) log_->Finish();
   if (simulated_ && program_) program_->Kill();
   input_.reset();

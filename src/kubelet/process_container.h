@@ -1,6 +1,7 @@
 // One container of ProcessRuntime, from start to end. On the runtime's loop only.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <set>
 #include <string>
@@ -27,7 +28,7 @@ class Launched {
   Launched(const Launched&) = delete;
   Launched& operator=(const Launched&) = delete;
 
-  // To the program; to its monitor as long as the program is not known.
+  // To the program, once it is known.
   void Send(int signal);
   void Kill();
   pid_t pid() const { return pid_ > 0 ? pid_ : process_.pid; }
@@ -37,6 +38,7 @@ class Launched {
  private:
   explicit Launched(FdLoop& loop) : loop_(loop) {}
   void Progress();
+  void LearnPid();
 
   FdLoop& loop_;
   Handlers handlers_;
@@ -47,6 +49,7 @@ class Launched {
   std::unique_ptr<OutputPump> status_, info_;
   std::string status_text_, info_text_;
   int wait_status_ = 0;
+  bool kill_when_known_ = false;
   bool running_ = false;
   bool exited_ = false;  // reaped
   bool ended_ = false;   // on_ended called
@@ -79,7 +82,8 @@ class ProcessContainer : public std::enable_shared_from_this<ProcessContainer> {
 
   void AddAttached(AttachSession* session) { attached_.insert(session); }
   void RemoveAttached(AttachSession* session);
-  InputPump* input_pump() { return input_.get(); }
+  // From an attached client; `from` hears when the container has taken it.
+  void Input(std::string_view data, const std::shared_ptr<ProcessSession>& from);
   void CloseInput();
   void Resize(uint16_t columns, uint16_t rows);
 
@@ -87,9 +91,11 @@ class ProcessContainer : public std::enable_shared_from_this<ProcessContainer> {
   Status StartProgram(bool hold);
   Result<SpawnRequest> MakeRequest(bool hold, Stdio stdio);
   Result<Stdio> MakeStdio();
+  std::unique_ptr<InputPump> MakeInput(Fd fd);
   void StartSimulated(std::string why);
   void StartBuiltin(BuiltinScript script);
   void StepBuiltin();
+  void WatchMemory();
   void OnOutput(LogStream stream, std::string_view data);
   void OnProgramEnded(int wait_status, std::string error);
   void Started();
@@ -109,7 +115,8 @@ class ProcessContainer : public std::enable_shared_from_this<ProcessContainer> {
   std::set<AttachSession*> attached_;
   std::vector<std::function<void(Result<pid_t>)>> waiting_for_body_;
   std::optional<BuiltinScript> script_;
-  TimerId run_timer_ = 0, kill_timer_ = 0;
+  std::deque<std::pair<std::weak_ptr<ProcessSession>, size_t>> owed_;  // of what is in input_
+  TimerId run_timer_ = 0, kill_timer_ = 0, memory_timer_ = 0;
   std::string simulated_why_;
   Time started_at_{};
   int pending_signal_ = 0;  // Stop before the program ran
@@ -118,6 +125,7 @@ class ProcessContainer : public std::enable_shared_from_this<ProcessContainer> {
   bool simulated_ = false;
   bool started_ = false;
   bool program_ended_ = false;
+  bool out_of_memory_ = false;
   bool ended_ = false;
 };
 

@@ -217,6 +217,7 @@ void ProcessCore::Ended(const std::string& id) {
   const std::shared_ptr<ProcessContainer> container = Find(id);
   if (!container) return;
   container->Release();
+  for (const auto& session : std::set(sessions)) session->OnContainerEnded(id);
   const std::string uid = container->spec().sandbox_uid;
   if (removing.erase(id) > 0) containers.erase(id);
   const auto [first, last] = sandbox_removals.equal_range(uid);

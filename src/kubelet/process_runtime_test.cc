@@ -148,9 +148,36 @@ TEST_P(Isolated, ForkBombIsBounded) {
 }
 
 TEST_P(Isolated, MemoryIsBounded) {
-  const ContainerEvent end = host_.RunToEnd(
-      {.argv = {"bash", "-c", "x=a; while :; do x=$x$x; done"}, .limits = {.memory_bytes = 64 << 20}});
-  EXPECT_NE(end.exit_code, 0);
+  // Grows slowly, then stays: it is seen.
+  const ContainerEvent slow = host_.RunToEnd(
+      {.argv = {"bash", "-c", "x=$(head -c 40000000 /dev/zero | tr '\\0' a); sleep 1000"},
+       .limits = {.memory_bytes = 32 << 20}});
+  EXPECT_EQ(slow.exit_code, 137);
+  EXPECT_EQ(slow.reason, "OOMKilled");
+  // Grows without end, perhaps faster than anybody looks: the kernel refuses.
+  const ContainerEvent fast = host_.RunToEnd(
+      {.argv = {"bash", "-c", "x=a; while :; do x=$x$x; done"}, .limits = {.memory_bytes = 16 << 20}});
+  EXPECT_NE(fast.exit_code, 0);
+}
+
+// A kill that meets a half-made sandbox leaves nothing behind.
+TEST_P(Isolated, StopRightAfterTheStart) {
+  const std::string mark = fmt::format("{}.75", 300000 + getpid());
+  for (int i = 0; i < 20; ++i) {
+    const std::string id = host_.Start({.argv = {"sleep", mark}});
+    if (i % 2) usleep(static_cast<useconds_t>(i) * 1500);
+    host_.runtime().StopContainer(id, SIGKILL, 0s);
+    EXPECT_NE(host_.Ended(id).exit_code, 0);
+  }
+  host_.WaitFor([&] { return CountProcesses(mark) == 0; });
+  EXPECT_EQ(CountProcesses(host_.directory()), 0);
+}
+
+TEST_P(Isolated, ExecEndsWithItsContainer) {
+  const std::string id = host_.Start({.argv = {"sleep", "1"}});
+  host_.Started(id);
+  ExecRun run = host_.Exec({.container_id = id, .argv = {"sleep", "1000"}});
+  EXPECT_EQ(run.result.value_or(-1), 137);
 }
 
 TEST_P(Isolated, LogFloodIsBounded) {

@@ -95,8 +95,12 @@ class ExecSession : public ProcessSession {
   void Cancel() override {
     if (finished()) return;
     cancelled_ = true;
-    if (program_) return program_->Kill();
+    if (program_ && !ended_) return program_->Kill();
     Finish(Fail(InternalError("cancelled")));
+  }
+  void OnContainerEnded(const std::string& id) override {
+    // With namespaces it has been killed already.
+    if (program_ && id == spec_.container_id) program_->Kill();
   }
   void Release() override {
     core_.loop->Cancel(std::exchange(timer_, 0));
@@ -212,13 +216,12 @@ class ExecSession : public ProcessSession {
     error_ = std::move(error);
     if (out_) out_->WriterEnded();
     if (err_) err_->WriterEnded();
-    if (dropped.load()) Pause(false);
+    if (cancelled_ || dropped.load()) return Finish(Fail(InternalError("cancelled")));
     MaybeFinish();
   }
 
   void MaybeFinish() {
     if (!ended_ || (out_ && !out_->ended()) || (err_ && !err_->ended())) return;
-    if (cancelled_) return Finish(Fail(InternalError("cancelled")));
     if (!error_.empty()) return Finish(Fail(InternalError(std::string(kExecFailed) + error_)));
     Finish(WIFSIGNALED(wait_status_) ? 128 + WTERMSIG(wait_status_) : WEXITSTATUS(wait_status_));
   }
@@ -318,9 +321,9 @@ void AttachSession::Begin() {
 }
 
 void AttachSession::Write(std::string data) {
+  if (!finished() && spec_.use_stdin && container_)
+    return container_->Input(data, shared_from_this());
   queued_input.fetch_sub(data.size());
-  if (finished() || !spec_.use_stdin || !container_) return;
-  if (InputPump* input = container_->input_pump()) input->Write(data);
 }
 
 void AttachSession::CloseStdin() {

@@ -22,6 +22,7 @@ class ProcessSession : public std::enable_shared_from_this<ProcessSession> {
   virtual void Cancel() = 0;
   // The consumer has caught up, or not.
   virtual void Pause(bool paused) = 0;
+  virtual void OnContainerEnded(const std::string& id) = 0;
   // Lets go of all that belongs to the runtime: the handle may outlive it.
   virtual void Release() = 0;
 
@@ -60,6 +61,7 @@ class AttachSession : public ProcessSession {
   void Resize(uint16_t columns, uint16_t rows) override;
   void Cancel() override;
   void Pause(bool) override {}
+  void OnContainerEnded(const std::string&) override {}  // OnEnd has come
   void Release() override { container_.reset(); }
   // From the container.
   void OnOutput(LogStream stream, std::string_view data);

@@ -52,7 +52,7 @@ struct Device {
 };
 
 struct Limits {
-  uint64_t memory_bytes = 0;  // 0: the runtime's default. Per process (RLIMIT_DATA), see README.md
+  uint64_t memory_bytes = 0;  // of all processes together; 0: only the runtime's bound per process
   uint32_t pids = 0;          // processes and threads of one container; 0: the runtime's default
 };
 
@@ -103,7 +103,7 @@ struct ContainerEvent {
   bool simulated = false;  // kStarted: nothing really runs, and `message` says why
   int exit_code = 0;       // kExited: 128 + signal where a signal ended it, as containerd says it
   int signal = 0;          // kExited: the signal, 0 if none or not known
-  std::string reason;      // kExited: "Completed", "Error", "StartError"
+  std::string reason;      // kExited: "Completed", "Error", "StartError", "OOMKilled"
   std::string message;
   Time started_at{};
   Time finished_at{};

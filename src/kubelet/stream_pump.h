@@ -33,6 +33,8 @@ class OutputPump {
   // process that got away) holds the other end.
   void WriterEnded();
   bool ended() const { return ended_; }
+  // Reads what is there now, for who cannot wait for the loop.
+  void Drain() { Read(); }
 
  private:
   void Read();

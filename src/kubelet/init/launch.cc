@@ -208,6 +208,7 @@ int EnterAndRun(int argc, char** argv) {
   Enter(kIpcNsFd, CLONE_NEWIPC);
   Enter(kUtsNsFd, CLONE_NEWUTS);
   DieWithParent(SIGKILL);
+  unsetenv(kParentVariable);  // not the parent of what comes
   execv(argv[0], argv);
   DieErrno(std::string("exec ") + argv[0]);
 }
@@ -229,6 +230,7 @@ int Exec() {
   Enter(kPidNsFd, CLONE_NEWPID);
   Enter(kMountNsFd, CLONE_NEWNS);
   DieWithParent(SIGKILL);
+  unsetenv(kParentVariable);  // not the parent of the child
   const pid_t child = fork();  // the process namespace holds for children only
   if (child < 0) DieErrno("fork");
   if (child == 0) {

@@ -32,6 +32,10 @@ inline constexpr int kInnerUserNsFd = 14;  // the container's own user namespace
 inline constexpr int kFirstFileFd = 16;    // contents of placed files
 inline constexpr int kControlFd = 3;       // pause: the control socket
 
+// In the environment of sextant-init: the lab's process id, to notice that the lab has died before
+// the kernel was asked to watch it.
+inline constexpr char kParentVariable[] = "SEXTANT_PARENT";
+
 // What comes on kStatusFd: nothing (the sandbox could not be built, its builder complained on
 // standard error), a text (why the program cannot run), kReady (it runs), or kReady and a text.
 inline constexpr char kReady = 'R';

@@ -179,6 +179,7 @@ void InstallLandlock(const LaunchSpec& spec) {
 int Restrict() {
   const LaunchSpec spec = ReadSpec();
   DieWithParent(SIGTERM);
+  unsetenv(kParentVariable);  // not the parent of the child
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   const pid_t child = fork();
   if (child < 0) DieErrno("fork");

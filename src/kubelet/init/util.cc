@@ -113,6 +113,8 @@ void WriteProc(const std::string& path, const std::string& text) {
 
 void DieWithParent(int signal) {
   if (prctl(PR_SET_PDEATHSIG, signal) != 0) DieErrno("die with the parent");
+  const char* parent = getenv(kParentVariable);
+  if (parent && strtol(parent, nullptr, 10) != getppid()) _exit(kCannotRun);
 }
 
 void MapIds(const std::string& proc, long inside_uid, long outside_uid, long inside_gid,
