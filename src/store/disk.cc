@@ -111,33 +111,62 @@ Status CheckFormat(const std::string& path, Connection& db) {
   return db.Run("PRAGMA journal_mode=WAL;");
 }
 
-// The message of an object's own apiVersion and kind, null if unknown.
-const api::Message* MessageOf(const api::Object& object, const api::Registry& registry) {
-  const std::string_view text = object.api_version();
-  const size_t slash = text.find('/');
-  const api::GroupVersion gv =
-      slash == std::string_view::npos
-          ? api::GroupVersion{"", text}
-          : api::GroupVersion{text.substr(0, slash), text.substr(slash + 1)};
-  const api::Resource* resource = registry.FindKind(gv, object.kind());
-  return resource ? resource->message : nullptr;
-}
+// Reads objects of one file. Those of one resource are mostly of one kind, so the message of the
+// last one is tried first: that saves a pass over the tree.
+class ObjectReader {
+ public:
+  explicit ObjectReader(const api::Registry* registry) : registry_(registry) {}
 
-Result<api::Object> ReadObject(std::string_view text, const api::Registry* registry) {
-  ASSIGN_OR_RETURN(api::Object object, api::ParseJson(text));
-  if (!object["metadata"].IsMap()) return Fail(BadRequest("no object with metadata"));
-  const api::Message* message = registry ? MessageOf(object, *registry) : nullptr;
-  if (!message) return object;
-  return api::DecodeTree(object.root(), *message);
-}
+  Result<api::Object> Read(std::string_view resource, std::string_view text) {
+    Known& known = known_[std::string(resource)];
+    if (known.message) {
+      Result<api::Object> object = api::DecodeJson(text, *known.message);
+      if (object && object->api_version() == known.api_version && object->kind() == known.kind)
+        return Checked(std::move(object));
+    }
+    ASSIGN_OR_RETURN(api::Object object, api::ParseJson(text));
+    const api::Message* message = registry_ ? MessageOf(object) : nullptr;
+    if (!message) return Checked(std::move(object));
+    known = {message, std::string(object.api_version()), std::string(object.kind())};
+    return Checked(api::DecodeTree(object.root(), *message));
+  }
+
+ private:
+  struct Known {
+    const api::Message* message = nullptr;
+    std::string api_version;
+    std::string kind;
+  };
+
+  static Result<api::Object> Checked(Result<api::Object> object) {
+    if (object && !(*object)["metadata"].IsMap())
+      return Fail(BadRequest("no object with metadata"));
+    return object;
+  }
+
+  // The message of an object's own apiVersion and kind, null if unknown.
+  const api::Message* MessageOf(const api::Object& object) const {
+    const std::string_view text = object.api_version();
+    const size_t slash = text.find('/');
+    const api::GroupVersion gv =
+        slash == std::string_view::npos
+            ? api::GroupVersion{"", text}
+            : api::GroupVersion{text.substr(0, slash), text.substr(slash + 1)};
+    const api::Resource* resource = registry_->FindKind(gv, object.kind());
+    return resource ? resource->message : nullptr;
+  }
+
+  const api::Registry* registry_;
+  std::unordered_map<std::string, Known> known_;
+};
 
 Result<std::shared_ptr<const Entry>> ReadEntry(const std::string& path, const Statement& row,
-                                               const api::Registry* registry) {
+                                               ObjectReader& reader) {
   auto entry = std::make_shared<Entry>();
   entry->create_revision = static_cast<Revision>(row.Int(0));
   entry->mod_revision = static_cast<Revision>(row.Int(1));
   entry->key = {std::string(row.Text(2)), std::string(row.Text(3)), std::string(row.Text(4))};
-  Result<api::Object> object = ReadObject(row.Text(5), registry);
+  Result<api::Object> object = reader.Read(entry->key.resource, row.Text(5));
   if (!object) {
     return Fail(Corrupt(path, fmt::format("{} {}/{}: {}", entry->key.resource, entry->key.ns,
                                           entry->key.name, object.error().message)));
@@ -158,11 +187,12 @@ Status ReadAll(const std::string& path, Connection& db, const api::Registry* reg
   Result<Statement> rows =
       db.Prepare("SELECT created, modified, resource, ns, name, object FROM objects");
   if (!rows) return damaged(std::move(rows).error());
+  ObjectReader reader(registry);
   for (;;) {
     Result<bool> row = rows->Step();
     if (!row) return damaged(std::move(row).error());
     if (!*row) break;
-    ASSIGN_OR_RETURN(auto entry, ReadEntry(path, *rows, registry));
+    ASSIGN_OR_RETURN(auto entry, ReadEntry(path, *rows, reader));
     if (entry->mod_revision > state->revision || entry->create_revision > entry->mod_revision ||
         entry->create_revision == 0) {
       return Fail(Corrupt(

@@ -4,6 +4,8 @@
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
+#include "api/json.h"
+#include "api/schema.h"
 #include "store/stamp.h"
 #include "store/testing.h"
 #include "store/tree.h"
@@ -14,6 +16,24 @@ namespace {
 using testing::FileLab;
 using testing::MakeObject;
 using testing::MakeWrite;
+
+constexpr const char* kPod = R"({{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"web-{}",
+"namespace":"default","uid":"0d1b9c5e-95a4-4f0a-8f61-7e0d9d1f3a11","labels":{{"app":"web",
+"pod-template-hash":"5d4f8c7b9"}},"creationTimestamp":"2026-01-01T00:00:00Z","ownerReferences":[
+{{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web-5d4f8c7b9","uid":"e1","controller":true,
+"blockOwnerDeletion":true}}]}},"spec":{{"volumes":[{{"name":"token","projected":{{"sources":[
+{{"serviceAccountToken":{{"expirationSeconds":3607,"path":"token"}}}}],"defaultMode":420}}}}],
+"containers":[{{"name":"main","image":"registry.example/web:1","command":["sh","-c","sleep 1000"],
+"resources":{{"limits":{{"cpu":"1","memory":"1Gi","nvidia.com/gpu":"1"}},"requests":{{"cpu":"1",
+"memory":"1Gi","nvidia.com/gpu":"1"}}}},"volumeMounts":[{{"name":"token","readOnly":true,
+"mountPath":"/var/run/secrets/kubernetes.io/serviceaccount"}}],
+"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File",
+"imagePullPolicy":"IfNotPresent"}}],"restartPolicy":"Always","terminationGracePeriodSeconds":30,
+"dnsPolicy":"ClusterFirst","serviceAccountName":"default","nodeName":"worker-17",
+"schedulerName":"default-scheduler","tolerations":[{{"key":"node.kubernetes.io/not-ready",
+"operator":"Exists","effect":"NoExecute","tolerationSeconds":300}}]}},"status":{{"phase":"Running",
+"conditions":[{{"type":"Ready","status":"True","lastProbeTime":null,
+"lastTransitionTime":"2026-01-01T00:00:00Z"}}],"hostIP":"10.0.0.1","podIP":"10.244.0.7"}}}})";
 
 // Updates of `objects` objects of about 2 KB, `in_flight` at a time.
 void Commits(benchmark::State& state, const std::string& path) {
@@ -46,6 +66,38 @@ void BM_CommitFile(benchmark::State& state) { Commits(state, "store_bench.db"); 
 void BM_CommitMemory(benchmark::State& state) { Commits(state, ""); }
 BENCHMARK(BM_CommitFile)->Arg(1)->Arg(64)->Arg(1000)->Arg(5000)->UseRealTime();
 BENCHMARK(BM_CommitMemory)->Arg(1)->Arg(1000)->UseRealTime();
+
+// Reading 20,000 Pods of the size that a lab has, by their schema.
+void BM_Open(benchmark::State& state) {
+  const std::string path = "store_bench.db";
+  for (const char* suffix : {"", "-wal", "-shm", ".lock"}) unlink((path + suffix).c_str());
+  constexpr int kPods = 20'000;
+  {
+    FileLab lab(FileLab::WithPath(path));
+    std::promise<void> all;
+    std::atomic<int> left = kPods;
+    lab.core.Post([&] {
+      for (int i = 0; i < kPods; ++i) {
+        Write write = MakeWrite(Write::Op::kCreate, "ns", std::to_string(i), "");
+        write.key.resource = "pods";
+        write.object = *api::ParseJson(fmt::format(kPod, i));
+        lab.store->Commit(std::move(write), [&](Committed) {
+          if (--left == 0) all.set_value();
+        });
+      }
+    });
+    all.get_future().get();
+  }
+  Options options = FileLab::WithPath(path);
+  options.registry = &api::Registry::Builtin();
+  for (auto _ : state) {
+    FileLab lab(options);
+    if (lab.error) state.SkipWithError(lab.error->message.c_str());
+  }
+  state.SetItemsProcessed(state.iterations() * kPods);
+  for (const char* suffix : {"", "-wal", "-shm", ".lock"}) unlink((path + suffix).c_str());
+}
+BENCHMARK(BM_Open)->Unit(benchmark::kMillisecond);
 
 void BM_Stamp(benchmark::State& state) {
   const api::Object object = MakeObject("ns", "name", std::string(2000, 'x'));
