@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -135,7 +136,7 @@ func (s *session) exchange(st *step) (string, error) {
 	}
 	head := s.answerHead(resp, st)
 	if st.open != "" && resp.StatusCode == http.StatusOK {
-		s.streams[st.open] = newStream(resp.Body, cancel)
+		s.streams[st.open] = newStream(resp, cancel)
 		st.answer = head
 		return head[0], nil
 	}
@@ -333,23 +334,59 @@ func parseEvents(data []byte) (value, error) {
 	}
 }
 
-// newStream reads a watch's lines in the background, so that a step can wait with a limit.
-func newStream(body io.ReadCloser, cancel context.CancelFunc) *stream {
-	st := &stream{body: body, cancel: cancel, events: make(chan streamEvent, 1024)}
+// newStream reads a watch's events in the background, so that a step can wait with a limit.
+func newStream(resp *http.Response, cancel context.CancelFunc) *stream {
+	st := &stream{body: resp.Body, cancel: cancel, events: make(chan streamEvent, 1024)}
+	next := nextLine
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "application/vnd.kubernetes.protobuf") {
+		next = nextFrame
+	}
 	go func() {
 		defer close(st.events)
-		r := bufio.NewReaderSize(body, 1<<20)
+		r := bufio.NewReaderSize(resp.Body, 1<<20)
 		for {
-			line, err := r.ReadBytes('\n')
-			if len(bytes.TrimSpace(line)) > 0 {
-				st.events <- streamEvent{data: line}
+			data, err := next(r)
+			if errors.Is(err, errBadFrame) {
+				st.events <- streamEvent{err: err}
 			}
 			if err != nil {
 				return
 			}
+			st.events <- streamEvent{data: data}
 		}
 	}()
 	return st
+}
+
+var errBadFrame = errors.New("bad watch frame")
+
+func nextLine(r *bufio.Reader) ([]byte, error) {
+	for {
+		line, err := r.ReadBytes('\n')
+		if err != nil {
+			return nil, err // A line that does not end was cut off by the end of the stream.
+		}
+		if len(bytes.TrimSpace(line)) > 0 {
+			return line, nil
+		}
+	}
+}
+
+// nextFrame reads a length (four bytes, big endian) and that much of a protobuf watch event.
+func nextFrame(r *bufio.Reader) ([]byte, error) {
+	var length [4]byte
+	if _, err := io.ReadFull(r, length[:]); err != nil {
+		return nil, err
+	}
+	frame := make([]byte, binary.BigEndian.Uint32(length[:]))
+	if _, err := io.ReadFull(r, frame); err != nil {
+		return nil, err
+	}
+	event, err := decodeWatchEvent(frame)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errBadFrame, err)
+	}
+	return event, nil
 }
 
 func (s *session) read(st *step) error {
@@ -377,16 +414,28 @@ func (s *session) read(st *step) error {
 				}
 				return fmt.Errorf("stream %s ended after %d events", name, len(list.items))
 			}
+			if e.err != nil {
+				return e.err
+			}
 			v, err := parseJSON(e.data)
 			if err != nil {
 				return err
 			}
-			list.items = append(list.items, v)
+			if !periodicBookmark(v) {
+				list.items = append(list.items, v)
+			}
 		case <-timeout:
 			return fmt.Errorf("stream %s: only %d events came:\n%s", name, len(list.items), pretty(list))
 		}
 	}
 	return s.recordJSON(st, "", []string{"200"}, list)
+}
+
+// periodicBookmark tells the bookmarks that come by the clock from the one that ends the initial events.
+func periodicBookmark(event value) bool {
+	o, ok := event.(*object)
+	return ok && o.getString("type") == "BOOKMARK" &&
+		!strings.Contains(compact(o, false), "k8s.io/initial-events-end")
 }
 
 func (s *session) close(name string) {

@@ -34,6 +34,19 @@ func decodeProtobuf(data []byte) ([]byte, error) {
 	return convert(data, protobufForm, jsonForm)
 }
 
+// decodeWatchEvent turns one event of a protobuf watch into {"type":…,"object":…}.
+func decodeWatchEvent(frame []byte) ([]byte, error) {
+	event := &metav1.WatchEvent{} // Bare, without the prefix that its object has.
+	if err := event.Unmarshal(frame); err != nil {
+		return nil, fmt.Errorf("not a WatchEvent: %w", err)
+	}
+	object, err := decodeProtobuf(event.Object.Raw)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(nil, `{"type":%q,"object":%s}`, event.Type, bytes.TrimSpace(object)), nil
+}
+
 func convert(data []byte, from, to runtime.Serializer) ([]byte, error) {
 	object, kind, err := from.Decode(data, nil, nil)
 	if err != nil {
