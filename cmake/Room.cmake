@@ -11,8 +11,10 @@ target_compile_options(sextant_flags INTERFACE
 target_compile_definitions(sextant_flags INTERFACE _GLIBCXX_ASSERTIONS)
 target_link_libraries(sextant_flags INTERFACE dep_fmt Threads::Threads)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-  target_compile_options(sextant_flags INTERFACE -ftrivial-auto-var-init=zero
-    $<$<AND:$<CONFIG:Debug>,$<BOOL:${SEXTANT_SANITIZE}>>:-gline-tables-only>)
+  target_compile_options(sextant_flags INTERFACE -ftrivial-auto-var-init=zero)
+  if(SEXTANT_SANITIZE)
+    target_compile_options(sextant_flags INTERFACE $<$<CONFIG:Debug>:-gline-tables-only>)
+  endif()
 endif()
 # Newer standard libraries deprecate what packaged headers (RapidCheck) still use: shown, no error.
 include(CheckCXXSourceCompiles)
