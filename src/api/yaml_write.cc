@@ -89,8 +89,6 @@ class Writer {
     yaml_emitter_initialize(&emitter_);
     yaml_emitter_set_output(&emitter_, &Writer::Append, &out_);
     yaml_emitter_set_unicode(&emitter_, 1);
-    constexpr int kUnbroken = -1;
-    yaml_emitter_set_width(&emitter_, kUnbroken);
   }
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
