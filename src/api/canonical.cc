@@ -118,6 +118,7 @@ Node Canonicalizer::List(std::span<const Node> items) {
 Node Canonicalizer::Map(std::span<const Member> members) {
   Node n = EmptyMap();
   n.size = static_cast<uint32_t>(members.size());
+  n.sorted = KeysAscend(members);
   Member* to = static_cast<Member*>(arena_.Allocate(members.size_bytes()));
   std::copy(members.begin(), members.end(), to);
   n.members = to;
@@ -125,11 +126,7 @@ Node Canonicalizer::Map(std::span<const Member> members) {
 }
 
 Node Canonicalizer::SortedMap(std::span<const Member> members) {
-  bool sorted = true;
-  for (size_t i = 1; i < members.size() && sorted; ++i) {
-    sorted = members[i - 1].name() < members[i].name();
-  }
-  if (sorted) return Map(members);
+  if (KeysAscend(members)) return Map(members);
   std::vector<const Member*> order;
   order.reserve(members.size());
   for (const Member& m : members) order.push_back(&m);

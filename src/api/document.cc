@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <new>
+#include <optional>
 
 #include "base/check.h"
 
@@ -96,19 +97,34 @@ class Copier {
 
 bool EqualMaps(Value a, Value b) {
   if (a.size() != b.size()) return false;
-  size_t i = 0;
-  const Member* other = b.node()->members;
-  for (MemberView m : a.members()) {
+  const Node& x = *a.node();
+  const Node& y = *b.node();
+  bool same_order = x.sorted && y.sorted;
+  std::optional<MemberIndex> index;
+  for (uint32_t i = 0; i < x.size; ++i) {
+    const Member& m = x.members[i];
     // Usually both stand in the same order.
-    if (other[i].name() == m.key) {
-      if (!Equal(m.value, Value(&other[i].value))) return false;
-    } else if (Value found = b[m.key]; found.IsAbsent() || !Equal(m.value, found)) {
-      return false;
+    if (y.members[i].name() == m.name()) {
+      if (!Equal(Value(&m.value), Value(&y.members[i].value))) return false;
+      continue;
     }
-    ++i;
+    if (same_order) return false;
+    if (!index) index.emplace(b);
+    Value found = index->Find(m.name());
+    if (found.IsAbsent() || !Equal(Value(&m.value), found)) return false;
   }
   return true;
 }
+
+const Member* BinaryFind(const Node& map, std::string_view key) {
+  const Member* end = map.members + map.size;
+  const Member* at = std::lower_bound(
+      map.members, end, key, [](const Member& m, std::string_view k) { return m.name() < k; });
+  return at != end && at->name() == key ? at : nullptr;
+}
+
+// Below this, looking through is faster.
+constexpr uint32_t kSmallMap = 16;
 
 }  // namespace
 
@@ -138,6 +154,10 @@ std::string_view Value::AsString(std::string_view otherwise) const {
 
 Value Value::operator[](std::string_view key) const {
   if (kind() != Kind::kMap) return {};
+  if (node_->sorted && node_->size > kSmallMap) {
+    const Member* found = BinaryFind(*node_, key);
+    return found != nullptr ? Value(&found->value) : Value();
+  }
   const Member* m = node_->members;
   for (const Member* end = m + node_->size; m != end; ++m) {
     if (m->key_size == key.size() && std::memcmp(m->key, key.data(), key.size()) == 0) {
@@ -171,6 +191,27 @@ ItemRange Value::items() const {
 
 MemberRange Value::members() const {
   return kind() == Kind::kMap ? MemberRange(node_->members, node_->size) : MemberRange(nullptr, 0);
+}
+
+bool KeysAscend(std::span<const Member> members) {
+  for (size_t i = 1; i < members.size(); ++i) {
+    if (!(members[i - 1].name() < members[i].name())) return false;
+  }
+  return true;
+}
+
+MemberIndex::MemberIndex(Value map) : map_(map) {
+  if (!map.IsMap() || map.node()->sorted || map.size() <= kSmallMap) return;
+  const Node& n = *map.node();
+  order_.reserve(n.size);
+  for (uint32_t i = 0; i < n.size; ++i) order_.push_back(n.members + i);
+  std::ranges::sort(order_, {}, &Member::name);
+}
+
+Value MemberIndex::Find(std::string_view key) const {
+  if (order_.empty()) return map_[key];
+  auto at = std::ranges::lower_bound(order_, key, {}, &Member::name);
+  return at != order_.end() && (*at)->name() == key ? Value(&(*at)->value) : Value();
 }
 
 bool Equal(Value a, Value b) {
@@ -324,6 +365,7 @@ Node DocumentBuilder::Map(std::span<const Member> members) {
   Node n;
   n.kind = Kind::kMap;
   n.size = static_cast<uint32_t>(members.size());
+  n.sorted = KeysAscend(members);
   Member* to = static_cast<Member*>(arena_.Allocate(members.size_bytes()));
   std::copy(members.begin(), members.end(), to);
   n.members = to;

@@ -42,7 +42,8 @@ struct Member;
 // says so, into memory that outlives every document (the built-in schema tables).
 struct Node {
   Kind kind = Kind::kAbsent;
-  bool fixed = false;  // `text` is not part of the arena: copies share it
+  bool fixed = false;   // `text` is not part of the arena: copies share it
+  bool sorted = false;  // of a map: the keys stand in ascending order, none twice
   uint32_t size = 0;  // bytes of a string, count of members or items
   union {
     bool boolean;
@@ -62,6 +63,9 @@ struct Member {
   Node value;
   std::string_view name() const { return {key, key_size}; }
 };
+
+// Whether keys ascend: what Node::sorted says.
+bool KeysAscend(std::span<const Member> members);
 
 class MemberRange;
 class ItemRange;
@@ -132,6 +136,17 @@ class ItemRange {
 struct MemberView {
   std::string_view key;
   Value value;
+};
+
+// Finds members of a map of any size and order quickly, for who looks at many.
+class MemberIndex {
+ public:
+  explicit MemberIndex(Value map);
+  Value Find(std::string_view key) const;
+
+ private:
+  Value map_;
+  std::vector<const Member*> order_;  // by key; empty where the map itself serves
 };
 
 class MemberRange {

@@ -1,0 +1,211 @@
+#include "api/patch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "api/canonical.h"
+#include "api/json.h"
+#include "base/quote.h"
+
+namespace sextant::api {
+namespace {
+
+// Merge patch, bottom-up in one arena.
+class Merger {
+ public:
+  explicit Merger(Arena& arena) : build_(arena) {}
+
+  Node Merge(Value current, Value patch) {
+    if (!current.IsMap()) return Prune(patch);
+    if (!patch.IsMap()) return *patch.node();
+    std::vector<Member> out;
+    MemberIndex live(current), changes(patch);
+    for (MemberView m : current.members()) {
+      Value change = changes.Find(m.key);
+      if (change.IsNull()) continue;
+      // A null that stands there already counts as nothing.
+      Node value = change.IsAbsent() ? *m.value.node()
+                   : m.value.IsNull() ? Prune(change)
+                                      : Merge(m.value, change);
+      out.push_back(Named(m.key, value));
+    }
+    for (MemberView m : patch.members()) {
+      bool added = !m.value.IsNull() && live.Find(m.key).IsAbsent();
+      if (added) out.push_back(Named(m.key, Prune(m.value)));
+    }
+    return build_.Map(out);
+  }
+
+ private:
+  static Member Named(std::string_view key, const Node& value) {
+    Member m;
+    m.key = key.data();
+    m.key_size = static_cast<uint32_t>(key.size());
+    m.value = value;
+    return m;
+  }
+
+  // Without members that are null; null items of lists stay.
+  Node Prune(Value v) {
+    if (v.IsMap()) {
+      std::vector<Member> out;
+      for (MemberView m : v.members()) {
+        if (!m.value.IsNull()) out.push_back(Named(m.key, Prune(m.value)));
+      }
+      return build_.Map(out);
+    }
+    if (v.IsList()) {
+      std::vector<Node> out;
+      for (Value item : v.items()) out.push_back(Prune(item));
+      return build_.List(out);
+    }
+    return *v.node();
+  }
+
+  Canonicalizer build_;
+};
+
+bool Checks(const PatchRequest& r) {
+  return r.field_validation == "Warn" || r.field_validation == "Strict";
+}
+
+Error WrongResult(std::string_view shown, std::string_view why) {
+  return Invalid("", "", "",
+                 {{.reason = "FieldValueInvalid",
+                   .message = fmt::format("Invalid value: {}: {}", Quote(shown), why),
+                   .field = "patch"}});
+}
+
+// The members that an operation may have.
+void CheckOperations(Value operations, StrictReport& strict) {
+  size_t i = 0;
+  for (Value op : operations.items()) {
+    for (MemberView m : op.members()) {
+      bool known = m.key == "op" || m.key == "path" || m.key == "from" || m.key == "value";
+      if (!known) strict.Add("unknown field", fmt::format("[{}].{}", i, m.key));
+    }
+    ++i;
+  }
+}
+
+std::string_view GoKind(Value v) {
+  switch (v.kind()) {
+    case Kind::kMap:
+      return "object";
+    case Kind::kList:
+      return "array";
+    case Kind::kString:
+      return "string";
+    case Kind::kBool:
+      return "bool";
+    default:
+      return "number";
+  }
+}
+
+// The patch as a tree, with what is wrong in its form. `strict` gets what strict validation minds.
+Result<Object> ReadPatch(const PatchRequest& r, StrictReport& strict) {
+  bool json = r.type == PatchType::kJson;
+  bool strategic = r.type == PatchType::kStrategic;
+  auto patch = ParseJson(r.patch, {.strict = &strict});
+  std::string_view prefix = Checks(r) && !strategic ? "error decoding patch: " : "";
+  if (!patch) {
+    if (r.type == PatchType::kMerge && !Checks(r)) return Fail(BadRequest("Invalid JSON Patch"));
+    Error error = patch.error();
+    error.message = std::string(prefix) + error.message;
+    return Fail(std::move(error));
+  }
+  Value root = patch->root();
+  bool fits = json ? root.IsList() : root.IsMap();
+  if (!fits && !root.IsNull()) {
+    if (r.type == PatchType::kMerge && !Checks(r)) return Fail(BadRequest("Invalid JSON Patch"));
+    std::string_view type = !json       ? "map[string]interface {}"
+                            : Checks(r) ? "[]handlers.jsonPatchOp"
+                                        : "jsonpatch.Patch";
+    return Fail(BadRequest(fmt::format("{}json: cannot unmarshal {} into Go value of type {}",
+                                       prefix, GoKind(root), type)));
+  }
+  if (root.IsNull() && r.type == PatchType::kMerge) {
+    return Fail(BadRequest("Invalid JSON Patch"));
+  }
+  if (json) {
+    CheckOperations(root, strict);
+    for (std::string& e : strict.errors) e = "json patch " + e;
+  }
+  return patch;
+}
+
+}  // namespace
+
+std::string GoPrint(Value v) {
+  switch (v.kind()) {
+    case Kind::kAbsent:
+    case Kind::kNull:
+      return "<nil>";
+    case Kind::kString:
+      return std::string(v.AsString());
+    case Kind::kDouble:
+      return fmt::format("{:g}", v.AsDouble());
+    case Kind::kList: {
+      std::string out = "[";
+      for (Value item : v.items()) {
+        if (out.size() > 1) out += ' ';
+        out += GoPrint(item);
+      }
+      return out + "]";
+    }
+    case Kind::kMap: {
+      std::vector<MemberView> members;
+      for (MemberView m : v.members()) members.push_back(m);
+      std::ranges::sort(members, {}, &MemberView::key);
+      std::string out = "map[";
+      for (const MemberView& m : members) {
+        if (out.size() > 4) out += ' ';
+        out += std::string(m.key) + ":" + GoPrint(m.value);
+      }
+      return out + "]";
+    }
+    default:
+      return ToJson(v);
+  }
+}
+
+Object ApplyMergePatch(Value current, Value patch) {
+  Arena arena;
+  Node merged = Merger(arena).Merge(current, patch);
+  return FinishCompact(merged, nullptr);
+}
+
+Result<Object> ApplyPatch(const Object& current, const Message& message,
+                          const PatchRequest& request, std::vector<std::string>* warnings) {
+  StrictReport strict;
+  ASSIGN_OR_RETURN(Object patch, ReadPatch(request, strict));
+  Object tree;
+  if (request.type == PatchType::kJson) {
+    ASSIGN_OR_RETURN(tree, ApplyJsonPatch(current, patch));
+  } else if (request.type == PatchType::kMerge) {
+    tree = ApplyMergePatch(current.root(), patch.root());
+  } else {
+    ASSIGN_OR_RETURN(tree, ApplyStrategicPatch(current.root(), patch.root(), message));
+  }
+  auto shown = [&] {
+    return request.type == PatchType::kStrategic ? GoPrint(patch.root()) : ToJson(tree.root());
+  };
+  StrictReport unknown;
+  auto decoded = DecodeTree(tree.root(), message, {.strict = &unknown});
+  if (!decoded) return Fail(WrongResult(shown(), decoded.error().message));
+  if (!Checks(request)) return decoded;
+  for (std::string& e : unknown.errors) strict.errors.push_back(std::move(e));
+  if (strict.errors.empty()) return decoded;
+  if (request.field_validation == "Strict") {
+    return Fail(WrongResult(shown(), fmt::format("strict decoding error: {}",
+                                                 fmt::join(strict.errors, ", "))));
+  }
+  if (warnings != nullptr) {
+    for (std::string& e : strict.errors) warnings->push_back(std::move(e));
+  }
+  return decoded;
+}
+
+}  // namespace sextant::api
