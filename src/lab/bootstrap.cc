@@ -15,6 +15,21 @@ using api::Mut;
 using api::Object;
 
 
+// What the node agent may do: read its node and keep its labels.
+constexpr std::string_view kAgentAccess = R"([
+  {"kind": "ServiceAccount", "apiVersion": "v1",
+   "metadata": {"name": "nvidia-device-plugin", "namespace": "kube-system"}},
+  {"kind": "ClusterRole", "apiVersion": "rbac.authorization.k8s.io/v1",
+   "metadata": {"name": "sextant:node-agent"},
+   "rules": [{"verbs": ["get", "patch"], "apiGroups": [""], "resources": ["nodes"]}]},
+  {"kind": "ClusterRoleBinding", "apiVersion": "rbac.authorization.k8s.io/v1",
+   "metadata": {"name": "sextant:node-agent"},
+   "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+               "name": "sextant:node-agent"},
+   "subjects": [{"kind": "ServiceAccount", "name": "nvidia-device-plugin",
+                 "namespace": "kube-system"}]}
+])";
+
 Object Named(std::string_view api_version, std::string_view kind, std::string_view name) {
   Editor edit;
   edit.Root().Set("kind", kind);
@@ -44,6 +59,7 @@ constexpr std::string_view kDevicePlugin = R"({
       "metadata": {"labels": {"name": "nvidia-device-plugin-ds"}},
       "spec": {
         "priorityClassName": "system-node-critical",
+        "serviceAccountName": "nvidia-device-plugin",
         "automountServiceAccountToken": false,
         "tolerations": [{"operator": "Exists"}],
         "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
@@ -113,6 +129,9 @@ std::vector<Object> BootstrapObjects(const LabConfig& config) {
     has_default = has_default || pool.name == "default";
   }
   if (!has_default) objects.push_back(Pool({"default", "a100-sxm4-40gb", 8, "plugin"}));
+  auto access = api::ParseJson(kAgentAccess);
+  CHECK(access.has_value());
+  for (api::Value object : access->root().items()) objects.push_back(api::CopyOf(object));
   auto plugin = api::ParseJson(kDevicePlugin);
   CHECK(plugin.has_value());
   objects.push_back(*std::move(plugin));

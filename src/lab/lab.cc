@@ -193,7 +193,7 @@ Status Lab::Parts::StartActors() {
         [this](const std::string& name) { return nodes->Machine(name); },
         PoolsOptions{config.name});
     ready = std::make_unique<ReadyWatch>(*lab_informers);
-    nodes->Start(*api, *lab_informers, [this](const std::string& name) { pools->NodeAdded(name); });
+    nodes->Start(*api, *lab_informers);
     scheduler->Start();
     pools->Start();
   });

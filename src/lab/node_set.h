@@ -36,9 +36,8 @@ class NodeSet : public server::NodeDialer {
   // Binds the kubelets' listener on loopback.
   static Result<std::unique_ptr<NodeSet>> Make(NodeSetParts parts);
 
-  // Brings the configuration's nodes up, and later those that are added. `added` runs for each.
-  virtual void Start(server::ApiServer& api, client::SharedInformers& informers,
-                     std::function<void(const std::string&)> added) = 0;
+  // Brings the configuration's nodes up. `informers` and its client are the lab's own.
+  virtual void Start(server::ApiServer& api, client::SharedInformers& informers) = 0;
   virtual void Stop() = 0;
   // nullptr where there is no such node.
   virtual host::SimulatedMachine* Machine(const std::string& node) = 0;

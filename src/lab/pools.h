@@ -39,8 +39,6 @@ class Pools {
         PoolsOptions options);
   ~Pools();
   void Start();
-  // A node's kubelet has come up: its machine is set anew.
-  void NodeAdded(const std::string& node) { nodes_queue_.Add(node); }
 
  private:
   using Done = std::move_only_function<void(Status)>;

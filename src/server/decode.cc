@@ -154,13 +154,12 @@ Result<Object> DecodeBinary(const Operation& op, const BodyKind& kind, std::stri
 
 struct PatchMedia {
   std::string_view type;
-  client::PatchType patch;
+  api::PatchType patch;
 };
-constexpr std::array<PatchMedia, 4> kPatchTypes = {
-    {{"application/json-patch+json", client::PatchType::kJson},
-     {"application/merge-patch+json", client::PatchType::kMerge},
-     {"application/strategic-merge-patch+json", client::PatchType::kStrategic},
-     {"application/apply-patch+yaml", client::PatchType::kApply}}};
+constexpr std::array<PatchMedia, 3> kPatchTypes = {
+    {{"application/json-patch+json", api::PatchType::kJson},
+     {"application/merge-patch+json", api::PatchType::kMerge},
+     {"application/strategic-merge-patch+json", api::PatchType::kStrategic}}};
 
 Status DecodePatch(const net::Request& request, Operation& op) {
   const std::string_view media = MediaOf(request);
@@ -171,30 +170,16 @@ Status DecodePatch(const net::Request& request, Operation& op) {
     return Fail(UnsupportedMediaType(
         std::string(kUnknownFormat) +
         "application/json-patch+json, application/merge-patch+json, "
-        "application/strategic-merge-patch+json, application/apply-patch+yaml"));
+        "application/strategic-merge-patch+json"));
   }
   op.patch_type = found->patch;
   api::FieldErrors errors;
-  if (op.patch_type == client::PatchType::kApply) {
-    if (op.options.field_manager_given.empty()) {
-      errors.Required("fieldManager", "is required for apply patch");
-    }
-  } else if (op.options.force_set) {
+  if (op.options.force_set) {
     errors.Forbidden("force", "may not be specified for non-apply patch");
   }
   ValidateWriteOptions(op.options, errors);
   if (!errors.empty()) return Fail(Invalid("meta.k8s.io", "PatchOptions", "", errors.Take()));
-  if (op.patch_type == client::PatchType::kApply) {
-    auto documents = api::ParseYaml(request.body, {.first_only = true});
-    if (!documents) {
-      return Fail(BadRequest(fmt::format("error decoding YAML: {}", documents.error().message)));
-    }
-    if (!documents->empty()) op.body = documents->front().object;
-    return {};
-  }
-  auto tree = api::ParseJson(request.body);
-  if (!tree) return Fail(BadRequest(tree.error().message));
-  op.body = *std::move(tree);
+  op.patch = request.body;
   return {};
 }
 
@@ -254,27 +239,6 @@ Status DecodeBody(const net::Request& request, Operation& op) {
   if (!object) return Fail(std::move(object).error());
   op.body = *std::move(object);
   return {};
-}
-
-Result<Object> DecodePatched(const Operation& op, const Object& patched,
-                             std::vector<std::string>& warnings) {
-  api::StrictReport strict;
-  const bool report = FieldValidation(op) != "Ignore";
-  const BodyKind kind{{op.resource->group_version.group, op.resource->group_version.version,
-                       op.resource->kind},
-                      op.resource->message};
-  auto object = api::DecodeTree(patched.root(), *op.resource->message,
-                                {.strict = report ? &strict : nullptr});
-  if (!object) {
-    return Fail(DecodeError(kind, {ApiVersionOf(kind.gvk), std::string(kind.gvk.kind)}, "",
-                            object.error().message));
-  }
-  if (!strict.errors.empty() && FieldValidation(op) == "Strict") {
-    return Fail(BadRequest(
-        fmt::format("strict decoding error: {}", fmt::join(strict.errors, ", "))));
-  }
-  warnings.insert(warnings.end(), strict.errors.begin(), strict.errors.end());
-  return object;
 }
 
 }  // namespace sextant::server

@@ -24,12 +24,8 @@ BodyKind BodyKindOf(const Operation& op);
 // fieldManager, dryRun and fieldValidation of any write.
 void ValidateWriteOptions(const Options& options, api::FieldErrors& errors);
 
-// Fills op.body (and op.patch_type) from the request, and op.warnings when fieldValidation is Warn.
+// Fills op.body, or op.patch and op.patch_type, from the request, and op.warnings when fieldValidation is Warn.
 // An absent body is left absent for delete.
 Status DecodeBody(const net::Request& request, Operation& op);
-
-// The result of a patch, held against the schema again: unknown fields by fieldValidation, types.
-Result<api::Object> DecodePatched(const Operation& op, const api::Object& patched,
-                                  std::vector<std::string>& warnings);
 
 }  // namespace sextant::server

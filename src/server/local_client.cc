@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "api/json.h"
 #include "client/status_object.h"
 #include "server/watch.h"
 
@@ -43,6 +44,16 @@ client::WatchEventType ClientType(WatchKind kind) {
     case WatchKind::kError: break;
   }
   return client::WatchEventType::kBookmark;
+}
+
+api::PatchType PatchTypeOf(client::PatchType type) {
+  switch (type) {
+    case client::PatchType::kJson: return api::PatchType::kJson;
+    case client::PatchType::kStrategic: return api::PatchType::kStrategic;
+    case client::PatchType::kMerge:
+    case client::PatchType::kApply: break;
+  }
+  return api::PatchType::kMerge;
 }
 
 class LocalClient : public client::Client {
@@ -124,6 +135,10 @@ class LocalClient : public client::Client {
 
   void Patch(Gvr gvr, ObjectName name, client::PatchType type, Object patch,
              client::WriteOptions options, Callback<Object> done) override {
+    if (type == client::PatchType::kApply) {
+      return Later<Object>(std::move(done),
+                           Fail(UnsupportedMediaType("server-side apply is not served yet")));
+    }
     Run("patch", gvr, std::move(name), std::move(patch), std::move(options), std::move(done), type);
   }
 
@@ -204,8 +219,12 @@ class LocalClient : public client::Client {
            client::PatchType type = client::PatchType::kMerge) {
     auto op = MakeOperation(verb, gvr, std::move(name), options.subresource);
     if (!op) return Later<Object>(std::move(done), Fail(op.error()));
-    op->body = std::move(body);
-    op->patch_type = type;
+    if (verb == "patch") {
+      op->patch = api::ToJson(body.root());
+      op->patch_type = PatchTypeOf(type);
+    } else {
+      op->body = std::move(body);
+    }
     op->options.field_manager = std::move(options.field_manager);
     if (options.dry_run) op->options.dry_run_values = {"All"};
     op->options.force = options.force;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/document.h"
+#include "api/patch.h"
 #include "api/schema.h"
 #include "base/status.h"
 #include "client/client.h"
@@ -81,8 +82,8 @@ struct Operation {
   // create, update: the object in its request version, decoded against its schema; delete,
   // deletecollection: DeleteOptions or empty.
   api::Object body;
-  // patch: the patch document (list for JSON patch).
-  client::PatchType patch_type = client::PatchType::kMerge;
+  std::string patch;  // patch: JSON
+  api::PatchType patch_type = api::PatchType::kMerge;
   std::vector<std::string> warnings;
   // The HTTP side has asked the authorizer already.
   bool authorized = false;

@@ -7,7 +7,6 @@
 #include "api/conversion.h"
 #include "api/patch.h"
 #include "base/check.h"
-#include "server/decode.h"
 #include "server/filter.h"
 #include "server/write_steps.h"
 
@@ -200,9 +199,9 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
   void PatchFrom(EntryPtr entry) {
     if (NotThere(entry)) return;
     const Object current = api::FromStored(entry->object, *op_.resource);
-    auto patched = api::ApplyPatch(op_.patch_type, current, op_.body, *op_.resource->message);
-    if (!patched) return Finish(Fail(std::move(patched).error()));
-    auto decoded = DecodePatched(op_, *patched, warnings_);
+    auto decoded = api::ApplyPatch(
+        current, *op_.resource->message,
+        {op_.patch_type, op_.patch, op_.options.field_validation}, &warnings_);
     if (!decoded) return Finish(Fail(std::move(decoded).error()));
     auto checked = CheckAgainstUrl(op_, decoded->root());
     if (checked) checked = CheckUpdatePreconditions(op_, *decoded, current, true);

@@ -121,10 +121,9 @@ Outcome ScaleOutcome(const Operation& op, const Object& object) {
 // What the client wants the Scale to be, given what it is now.
 Result<Object> WantedScale(const Operation& op, const Object& current) {
   if (op.info.verb != "patch") return op.body;
-  ASSIGN_OR_RETURN(const Object patched,
-                   api::ApplyPatch(op.patch_type, ScaleOf(current), op.body,
-                                   *op.subresource->message));
-  return patched;
+  std::vector<std::string> warnings;
+  return api::ApplyPatch(ScaleOf(current), *op.subresource->message,
+                         {op.patch_type, op.patch, op.options.field_validation}, &warnings);
 }
 
 Result<Object> Scaled(const Operation& op, const Object& current, const WriteContext& context) {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "api/managed_fields.h"
 #include "server/pipeline.h"
 
 namespace sextant::server {
@@ -41,14 +40,6 @@ Status ValidateAdmission(const Operation& op, std::string_view verb, Value old, 
 Error InvalidObject(const Operation& op, Value object, api::FieldErrors& errors) {
   return Invalid(op.resource->group_version.group, op.resource->kind,
                  object["metadata"]["name"].AsString(), errors.Take());
-}
-
-void TrackManager(const Operation& op, const Object& before, Object& after, Time now) {
-  after = api::TrackUpdate({.manager = op.options.field_manager,
-                            .subresource = op.subresource ? op.subresource->name : "",
-                            .api_version = op.resource->group_version.ToString(),
-                            .now = now},
-                           *op.resource->message, before, after);
 }
 
 // Everything but metadata, status and the type: what metadata.generation counts.
@@ -173,7 +164,6 @@ Result<Object> PrepareCreate(const Operation& op, const Object& asked, const Wri
   if (HasStatus(*op.resource)) root.Erase("status");
   if (rules.prepare) rules.prepare(root, Value());
   Object object = std::move(edit).Finish(op.resource->message);
-  TrackManager(op, Object(), object, context.view.now());
 
   api::FieldErrors errors;
   if (rules.validate) rules.validate(object.root(), errors);
@@ -249,7 +239,6 @@ Result<Object> PrepareUpdate(const Operation& op, const Object& asked, const Obj
   if (rules.warnings && !status) rules.warnings(next.root(), old, warnings);
   RETURN_IF_ERROR(ValidateAdmission(op, "update", old, next.root(), context));
   if (SameButManagers(next.root(), old)) return current;
-  TrackManager(op, current, next, context.view.now());
   return next;
 }
 

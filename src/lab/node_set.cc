@@ -1,0 +1,255 @@
+#include "lab/node_set.h"
+
+#include <fmt/format.h>
+
+#include <mutex>
+#include <set>
+
+#include "agent/node_agent.h"
+#include "base/log.h"
+#include "base/version.h"
+#include "kubelet/kubelet.h"
+#include "kubelet/kubelet_server.h"
+#include "kubelet/process_runtime.h"
+#include "kubelet/runtime_simulated.h"
+#include "net/client.h"
+
+namespace sextant::lab {
+namespace {
+
+using api::Object;
+
+constexpr std::string_view kAgentCommand = "sextant-node-agent";
+constexpr std::string_view kAgentUser = "system:serviceaccount:kube-system:nvidia-device-plugin";
+
+server::User NodeUser(const std::string& node) {
+  return {"system:node:" + node, "", {"system:nodes", "system:authenticated"}, {}};
+}
+
+server::User AgentUser() {
+  return {std::string(kAgentUser),
+          "",
+          {"system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"},
+          {}};
+}
+
+// Pods of node `index` get 10.244.<index>.0/24 and on: the real kubelet's usual size of 24 bits.
+std::string PodCidr(size_t index) {
+  return fmt::format("10.{}.{}.0/24", 244 + index / 256, index % 256);
+}
+std::string NodeIp(size_t index) {
+  const size_t host = index + 2;  // .1 is the gateway, as in kind's network
+  return fmt::format("172.18.{}.{}", host / 254, host % 254 + 1);
+}
+
+class SimulatedNodes : public NodeSet, public kubelet::Components {
+ public:
+  explicit SimulatedNodes(NodeSetParts parts) : parts_(parts), kubelets_(parts.core, parts.io) {}
+
+  ~SimulatedNodes() override { listener_.reset(); }
+
+  Status Bind() {
+    ASSIGN_OR_RETURN(const KeyAndCert cert, ServerCertificate());
+    net::ServerOptions options;
+    options.listen = {.address = "127.0.0.1", .port = 0, .path = {}};
+    options.tls = net::ServerTls{{cert.cert_pem, cert.key_pem}, {}, parts_.pki.ca.cert_pem};
+    ASSIGN_OR_RETURN(listener_,
+                     net::Server::Start({&parts_.io}, std::move(options), kubelets_.Handler()));
+    net::CertificateSpec client;
+    client.common_name = kubelet::kApiServerClientName;
+    client.organizations = {"system:masters"};
+    client.client_auth = true;
+    ASSIGN_OR_RETURN(client_cert_, parts_.pki.Issue(client, parts_.clock.Now()));
+    return {};
+  }
+
+  void Start(server::ApiServer& api, client::SharedInformers& informers) override {
+    api_ = &api;
+    lab_informers_ = &informers;
+    MakeRuntime();
+    node_client_ = api.Client({"system:sextant-kubelets", "", {"system:masters"}, {}}, parts_.core);
+    node_informers_ = std::make_unique<client::SharedInformers>(*node_client_);
+    agent_client_ = api.Client(AgentUser(), parts_.core);
+    labels_ = informers.For({.gvr = client::kNodes}).Subscribe([this](const client::Change& c) {
+      if (!c.deleted()) LabelRole(c.after);
+    });
+    for (const NodeConfig& node : parts_.config.nodes) AddNode(node);
+  }
+
+  void Stop() override {
+    labels_.reset();
+    for (auto& [name, node] : nodes_) {
+      node->kubelet->Stop();
+      kubelets_.Remove(name);
+    }
+    nodes_.clear();
+    node_informers_.reset();
+    agent_client_.reset();
+    runtime_.reset();
+  }
+
+  host::SimulatedMachine* Machine(const std::string& node) override {
+    const auto found = nodes_.find(node);
+    return found == nodes_.end() ? nullptr : &found->second->machine;
+  }
+
+  std::string runtime_level() const override { return runtime_ ? runtime_->Level() : ""; }
+  std::string runtime_explanation() const override {
+    return runtime_ ? runtime_->Explanation() : "";
+  }
+
+  // kubelet::Components: the device plugin's Pod runs the node's agent in this process.
+  std::shared_ptr<void> Start(std::string_view command, const std::string& node,
+                              plugin::Registrar& registrar) override {
+    const auto found = nodes_.find(node);
+    if (command != kAgentCommand || found == nodes_.end()) return nullptr;
+    auto agent = std::make_shared<agent::NodeAgent>(
+        agent::NodeAgentParts{*agent_client_, found->second->machine, parts_.files},
+        agent::NodeAgentOptions{node, NodeDirectory(node) + "/device-plugin", {}});
+    agent->Start(registrar);
+    return agent;
+  }
+
+  // server::NodeDialer
+  Task Get(const std::string& node, const std::string& path, Answer answer) override {
+    auto shared = std::make_shared<Answer>(std::move(answer));
+    auto call = ClientFor(node)->Stream(
+        {.target = path},
+        {[shared](int status, const net::Headers& headers) { shared->on_headers(status, headers); },
+         [shared](std::string bytes) { shared->on_data(std::move(bytes)); },
+         [shared](Status end) { shared->on_done(std::move(end)); }});
+    return [call] { call->Cancel(); };
+  }
+
+  void OpenWebSocket(
+      const std::string& node, const std::string& path, std::vector<std::string> protocols,
+      std::move_only_function<void(Result<std::shared_ptr<net::WebSocket>>)> done) override {
+    net::WebSocketRequest request;
+    request.target = path;
+    request.protocols = std::move(protocols);
+    ClientFor(node)->OpenWebSocket(std::move(request), std::move(done));
+  }
+
+ private:
+  struct Node {
+    explicit Node(Loop& loop) : machine(loop) {}
+    host::SimulatedMachine machine;
+    std::unique_ptr<client::Client> client;
+    std::unique_ptr<kubelet::Kubelet> kubelet;
+    bool control_plane = false;
+  };
+
+  // One certificate for all nodes: the TLS server name tells which one is meant.
+  Result<KeyAndCert> ServerCertificate() const {
+    net::CertificateSpec spec;
+    spec.common_name = "system:nodes";
+    spec.server_auth = true;
+    for (const NodeConfig& node : parts_.config.nodes) spec.dns_names.push_back(node.name);
+    return parts_.pki.Issue(spec, parts_.clock.Now());
+  }
+
+  std::string NodeDirectory(const std::string& node) const {
+    return fmt::format("{}/nodes/{}", parts_.paths.directory, node);
+  }
+
+  void MakeRuntime() {
+    const bool many = parts_.config.nodes.size() > kMaxProcessNodes;
+    const RuntimeMode mode = parts_.config.runtime;
+    if (mode == RuntimeMode::kSimulated || (mode == RuntimeMode::kAuto && many)) {
+      runtime_ = std::make_unique<kubelet::SimulatedRuntime>(parts_.core);
+      return;
+    }
+    kubelet::ProcessRuntimeOptions options;
+    options.toolbox.directory = parts_.paths.directory + "/runtime";
+    runtime_ = std::make_unique<kubelet::ProcessRuntime>(std::move(options), parts_.clock,
+                                                         parts_.core);
+    materialise_ = true;
+  }
+
+  void AddNode(const NodeConfig& config) {
+    const size_t index = nodes_.size();
+    auto node = std::make_unique<Node>(parts_.core);
+    node->control_plane = config.control_plane;
+    node->client = api_->Client(NodeUser(config.name), parts_.core);
+    kubelet::KubeletOptions options;
+    options.node = config.name;
+    options.labels = config.labels;
+    options.control_plane = config.control_plane;
+    options.version = version::kKubernetes;
+    options.state_directory = NodeDirectory(config.name);
+    options.internal_ip = NodeIp(index);
+    options.pod_cidr = PodCidr(index);
+    options.port = listener_->endpoint().port;
+    options.materialise = materialise_;
+    node->kubelet = std::make_unique<kubelet::Kubelet>(
+        kubelet::KubeletParts{*node->client, *node_informers_, *runtime_, node->machine,
+                              parts_.files, *this},
+        std::move(options));
+    kubelets_.Add(*node->kubelet);
+    node->kubelet->Start();
+    nodes_.emplace(config.name, std::move(node));
+  }
+
+  // What kubeadm's administrator gives a control-plane node and the node may not give itself.
+  void LabelRole(const Object& object) {
+    const std::string name(object.name());
+    const auto found = nodes_.find(name);
+    if (found == nodes_.end()) return;
+    api::Editor edit;
+    bool missing = false;
+    for (const auto& [key, value] : kubelet::RoleLabels(found->second->control_plane)) {
+      if (object["metadata"]["labels"].Has(key)) continue;
+      edit.Root()["metadata"]["labels"].Set(key, value);
+      missing = true;
+    }
+    if (!missing) return;
+    lab_informers_->client().Patch(
+        client::kNodes, {"", name}, client::PatchType::kMerge, std::move(edit).Finish(),
+        {.field_manager = "sextant"}, [name](Result<Object> result) {
+          if (!result) log::Warning("lab", "labelling node {}: {}", name, result.error().message);
+        });
+  }
+
+  std::shared_ptr<net::HttpClient> ClientFor(const std::string& node) {
+    std::lock_guard lock(mutex_);
+    auto& client = clients_[node];
+    if (!client) {
+      net::ClientOptions options;
+      options.base_url = "https://" + node;
+      options.connect_to = listener_->endpoint().ToString();
+      options.tls.ca_pem = parts_.pki.ca.cert_pem;
+      options.tls.cert_pem = client_cert_.cert_pem;
+      options.tls.key_pem = client_cert_.key_pem;
+      options.tls.server_name = node;
+      client = std::make_shared<net::HttpClient>(parts_.io, parts_.io, std::move(options));
+    }
+    return client;
+  }
+
+  NodeSetParts parts_;
+  kubelet::KubeletServer kubelets_;
+  std::unique_ptr<net::Server> listener_;
+  KeyAndCert client_cert_;
+  server::ApiServer* api_ = nullptr;
+  client::SharedInformers* lab_informers_ = nullptr;
+  std::unique_ptr<kubelet::Runtime> runtime_;
+  bool materialise_ = false;
+  std::unique_ptr<client::Client> node_client_;
+  std::unique_ptr<client::SharedInformers> node_informers_;
+  std::unique_ptr<client::Client> agent_client_;
+  std::unique_ptr<client::Subscription> labels_;
+  std::map<std::string, std::unique_ptr<Node>> nodes_;  // core loop
+
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<net::HttpClient>> clients_;  // guarded by mutex_
+};
+
+}  // namespace
+
+Result<std::unique_ptr<NodeSet>> NodeSet::Make(NodeSetParts parts) {
+  auto nodes = std::make_unique<SimulatedNodes>(parts);
+  RETURN_IF_ERROR(nodes->Bind());
+  return nodes;
+}
+
+}  // namespace sextant::lab
