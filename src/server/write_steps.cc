@@ -363,7 +363,7 @@ Result<DeletePlan> PlanDelete(const Operation& op, const DeleteRequest& request,
   int64_t grace = 0;
   if (rules.grace_s) {
     if (!ending) {
-      grace = *rules.grace_s(current.root(), request.grace_s);
+      grace = rules.grace_s(current.root(), request.grace_s);
       graceful = true;
       metadata.Set("deletionTimestamp",
                    FormatTime(context.view.now() + std::chrono::seconds(grace)));
