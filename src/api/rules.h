@@ -37,7 +37,7 @@ class FieldErrors {
   void Duplicate(std::string path, std::string_view value);
   void TooLong(std::string path, int max_bytes);
   void TooMany(std::string path, int actual, int max);
-  void NotFound(std::string path, std::string_view value);
+  void NotFound(std::string path, std::string_view value, std::string detail = {});
   void TypeInvalid(std::string path, Value value, std::string detail);
   void Internal(std::string path, std::string detail);
   bool empty() const { return causes_.empty(); }
@@ -54,9 +54,12 @@ struct Rules {
   // What the registry's strategy does on the way in, after status has been handled by the pipeline
   // (dropped on create, kept on update): generated fields, cleared fields. `old` is empty on create.
   void (*prepare)(Mut object, Value old) = nullptr;
-  void (*validate)(Value object, FieldErrors& errors) = nullptr;             // create and update
+  // On update, and on create where there is no validate_create.
+  void (*validate)(Value object, FieldErrors& errors) = nullptr;
   void (*validate_update)(Value object, Value old, FieldErrors& errors) = nullptr;
   void (*validate_status)(Value object, Value old, FieldErrors& errors) = nullptr;
+  // On create, instead of validate: kinds of which more is asked when they are new.
+  void (*validate_create)(Value object, FieldErrors& errors) = nullptr;
   // Warnings for the Warning header (deprecated or doubtful fields).
   void (*warnings)(Value object, Value old, std::vector<std::string>& out) = nullptr;
   // metadata.name rules: apimachinery's NameIsDNSSubdomain unless said otherwise.

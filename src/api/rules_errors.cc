@@ -21,7 +21,7 @@ std::string BadValue(Value value) {
     case Kind::kString: return Quote(value.AsString());
     case Kind::kAbsent:
     case Kind::kNull: return "null";
-    default: return ToJson(value, {.escape_html = false});
+    default: return ToJson(value);
   }
 }
 
@@ -78,8 +78,9 @@ void FieldErrors::TooMany(std::string path, int actual, int max) {
                      std::move(path)});
 }
 
-void FieldErrors::NotFound(std::string path, std::string_view value) {
-  causes_.push_back({"FieldValueNotFound", "Not found: " + Quote(value), std::move(path)});
+void FieldErrors::NotFound(std::string path, std::string_view value, std::string detail) {
+  causes_.push_back({"FieldValueNotFound", WithDetail("Not found: " + Quote(value), detail),
+                     std::move(path)});
 }
 
 void FieldErrors::TypeInvalid(std::string path, Value value, std::string detail) {

@@ -1,0 +1,172 @@
+// The table of rules: one row for each kind, by group and plural.
+//
+// Facts: pkg/registry/*/*/strategy.go (AllowCreateOnUpdate, AllowUnconditionalUpdate, Generation) and
+// storage/storage.go (ReturnDeletedObject).
+#include "api/rules.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "api/names.h"
+#include "api/rules_kinds.h"
+
+namespace sextant::api {
+namespace {
+
+Complaints PathSegment(std::string_view name, bool) { return IsPathSegmentName(name); }
+
+struct Row {
+  std::string_view group;
+  std::string_view plural;
+  Rules rules;
+};
+
+constexpr std::string_view kApps = "apps";
+constexpr std::string_view kBatch = "batch";
+constexpr std::string_view kRbac = "rbac.authorization.k8s.io";
+constexpr std::string_view kStorage = "storage.k8s.io";
+constexpr std::string_view kNetworking = "networking.k8s.io";
+constexpr std::string_view kScheduling = "scheduling.k8s.io";
+constexpr std::string_view kAdmission = "admissionregistration.k8s.io";
+constexpr std::string_view kResource = "resource.k8s.io";
+constexpr std::string_view kFlow = "flowcontrol.apiserver.k8s.io";
+
+// clang-format off
+const Row kRows[] = {
+  {"", "pods", {.set_defaults = DefaultPod, .prepare = PreparePod, .validate = ValidatePod,
+      .validate_update = ValidatePodUpdate, .validate_status = ValidatePodStatus,
+      .validate_create = ValidatePodCreate, .has_generation = true,
+      .returns_deleted = true, .grace_s = PodGrace}},
+  {"", "namespaces", {.set_defaults = DefaultNamespace, .prepare = PrepareNamespace,
+      .validate_name = NameIsDnsLabel, .returns_deleted = true, .on_delete = NamespaceOnDelete,
+      .held = NamespaceHeld}},
+  {"", "nodes", {.set_defaults = DefaultNode}},
+  {"", "configmaps", {}},
+  {"", "secrets", {.set_defaults = DefaultSecret, .prepare = PrepareSecret}},
+  {"", "services", {.set_defaults = DefaultService, .validate_name = NameIsDnsLabel,
+      .allow_create_on_update = true, .returns_deleted = true}},
+  {"", "serviceaccounts", {.returns_deleted = true}},
+  {"", "endpoints", {.set_defaults = DefaultEndpoints, .allow_create_on_update = true}},
+  {"", "events", {.allow_create_on_update = true}},
+  {"", "limitranges", {.set_defaults = DefaultLimitRange, .allow_create_on_update = true}},
+  {"", "resourcequotas", {.returns_deleted = true}},
+  {"", "persistentvolumes", {.set_defaults = DefaultPersistentVolume,
+      .prepare = PreparePersistentVolume, .returns_deleted = true}},
+  {"", "persistentvolumeclaims", {.set_defaults = DefaultPersistentVolumeClaim,
+      .prepare = PreparePersistentVolumeClaim, .returns_deleted = true}},
+  {"", "podtemplates", {.set_defaults = DefaultPodTemplateObject, .has_generation = true,
+      .returns_deleted = true}},
+  {"", "replicationcontrollers", {.set_defaults = DefaultReplicationController,
+      .has_generation = true}},
+
+  {kApps, "deployments", {.set_defaults = DefaultDeployment, .has_generation = true}},
+  {kApps, "replicasets", {.set_defaults = DefaultReplicaSet, .has_generation = true}},
+  {kApps, "daemonsets", {.set_defaults = DefaultDaemonSet, .has_generation = true}},
+  {kApps, "statefulsets", {.set_defaults = DefaultStatefulSet, .has_generation = true}},
+  {kApps, "controllerrevisions", {}},
+
+  {kBatch, "jobs", {.set_defaults = DefaultJob, .prepare = PrepareJob, .has_generation = true}},
+  {kBatch, "cronjobs", {.set_defaults = DefaultCronJob, .has_generation = true}},
+
+  {kRbac, "roles", {.validate_name = PathSegment, .allow_create_on_update = true}},
+  {kRbac, "clusterroles", {.validate_name = PathSegment, .allow_create_on_update = true}},
+  {kRbac, "rolebindings", {.set_defaults = DefaultRoleBinding, .validate_name = PathSegment,
+      .allow_create_on_update = true}},
+  {kRbac, "clusterrolebindings", {.set_defaults = DefaultRoleBinding,
+      .validate_name = PathSegment, .allow_create_on_update = true}},
+
+  {"events.k8s.io", "events", {.allow_create_on_update = true}},
+  {"coordination.k8s.io", "leases", {.allow_create_on_update = true,
+      .allow_unconditional_update = false}},
+  {"discovery.k8s.io", "endpointslices", {.set_defaults = DefaultEndpointSlice,
+      .has_generation = true}},
+  {"node.k8s.io", "runtimeclasses", {.allow_create_on_update = true,
+      .allow_unconditional_update = false}},
+  {"policy", "poddisruptionbudgets", {.has_generation = true,
+      .allow_unconditional_update = false}},
+  {"autoscaling", "horizontalpodautoscalers", {.set_defaults = DefaultHorizontalPodAutoscaler}},
+  {kScheduling, "priorityclasses", {.set_defaults = DefaultPriorityClass,
+      .has_generation = true}},
+  {kScheduling, "workloads", {}},
+  {kScheduling, "podgroups", {}},
+
+  {kStorage, "storageclasses", {.set_defaults = DefaultStorageClass, .returns_deleted = true}},
+  {kStorage, "csidrivers", {.set_defaults = DefaultCsiDriver, .has_generation = true,
+      .allow_unconditional_update = false, .returns_deleted = true}},
+  {kStorage, "csinodes", {.allow_unconditional_update = false, .returns_deleted = true}},
+  {kStorage, "csistoragecapacities", {.allow_unconditional_update = false}},
+  {kStorage, "volumeattachments", {.allow_unconditional_update = false,
+      .returns_deleted = true}},
+  {kStorage, "volumeattributesclasses", {.returns_deleted = true}},
+
+  {kNetworking, "ingresses", {.has_generation = true}},
+  {kNetworking, "ingressclasses", {.set_defaults = DefaultIngressClass, .has_generation = true}},
+  {kNetworking, "networkpolicies", {.set_defaults = DefaultNetworkPolicy,
+      .has_generation = true}},
+  {kNetworking, "ipaddresses", {}},
+  {kNetworking, "servicecidrs", {}},
+
+  {"certificates.k8s.io", "certificatesigningrequests", {.validate_name = PathSegment}},
+
+  {kAdmission, "mutatingwebhookconfigurations", {.set_defaults = DefaultWebhooks,
+      .has_generation = true, .allow_unconditional_update = false}},
+  {kAdmission, "validatingwebhookconfigurations", {.set_defaults = DefaultWebhooks,
+      .has_generation = true, .allow_unconditional_update = false}},
+  {kAdmission, "validatingadmissionpolicies", {.set_defaults = DefaultAdmissionPolicy,
+      .has_generation = true, .allow_unconditional_update = false}},
+  {kAdmission, "mutatingadmissionpolicies", {.set_defaults = DefaultAdmissionPolicy,
+      .has_generation = true, .allow_unconditional_update = false}},
+  {kAdmission, "validatingadmissionpolicybindings", {
+      .set_defaults = DefaultAdmissionPolicyBinding, .has_generation = true,
+      .allow_unconditional_update = false}},
+  {kAdmission, "mutatingadmissionpolicybindings", {
+      .set_defaults = DefaultAdmissionPolicyBinding, .has_generation = true,
+      .allow_unconditional_update = false}},
+
+  {kFlow, "flowschemas", {.set_defaults = DefaultFlowSchema, .has_generation = true}},
+  {kFlow, "prioritylevelconfigurations", {.set_defaults = DefaultPriorityLevel,
+      .has_generation = true}},
+
+  {kResource, "deviceclasses", {.has_generation = true, .returns_deleted = true}},
+  {kResource, "devicetaintrules", {.has_generation = true, .returns_deleted = true}},
+  {kResource, "resourceclaims", {.set_defaults = DefaultResourceClaim, .returns_deleted = true}},
+  {kResource, "resourceclaimtemplates", {.set_defaults = DefaultResourceClaimTemplate,
+      .returns_deleted = true}},
+  {kResource, "resourceslices", {.has_generation = true, .returns_deleted = true}},
+  {kResource, "resourcepoolstatusrequests", {.allow_unconditional_update = false,
+      .returns_deleted = true}},
+
+  {"sextant.dev", "gpupools", {.set_defaults = DefaultGpuPool, .has_generation = true}},
+};
+// clang-format on
+
+using Key = std::pair<std::string_view, std::string_view>;
+Key KeyOf(const Row* row) { return {row->plural, row->group}; }
+
+// Pointers to the rows, by plural and group.
+const std::array<const Row*, std::size(kRows)>& Index() {
+  static const auto kIndex = [] {
+    std::array<const Row*, std::size(kRows)> index{};
+    for (size_t i = 0; i < index.size(); ++i) index[i] = &kRows[i];
+    std::ranges::sort(index, {}, KeyOf);
+    return index;
+  }();
+  return kIndex;
+}
+
+// Custom resources: like any other kind that has its own generation.
+const Rules kCustom{.has_generation = true};
+const Rules kNone;
+
+}  // namespace
+
+const Rules& RulesFor(const Resource& resource) {
+  const Key key{resource.plural, resource.group_version.group};
+  const auto& index = Index();
+  const auto at = std::ranges::lower_bound(index, key, {}, KeyOf);
+  if (at != index.end() && KeyOf(*at) == key) return (*at)->rules;
+  return resource.message && resource.message->custom ? kCustom : kNone;
+}
+
+}  // namespace sextant::api

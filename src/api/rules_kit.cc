@@ -1,0 +1,319 @@
+#include "api/rules_kit.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "api/json.h"
+
+namespace sextant::api {
+namespace {
+
+constexpr size_t kMaxAnnotationBytes = size_t{256} << 10;
+constexpr size_t kMaxConditionReason = 1024;
+constexpr size_t kMaxConditionMessage = size_t{32} << 10;
+
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return lower;
+}
+
+bool Empty(Value v) {
+  return !v || ((v.IsMap() || v.IsList()) && v.empty());
+}
+
+}  // namespace
+
+void At::Print(std::string& out) const {
+  if (parent_) parent_->Print(out);
+  if (!name_.empty()) {
+    if (!out.empty()) out += '.';
+    out += name_;
+  }
+  if (index_ >= 0) {
+    out += '[';
+    out += std::to_string(index_);
+    out += ']';
+  } else if (index_ == kKeyIndex) {
+    out += '[';
+    out += key_;
+    out += ']';
+  }
+}
+
+std::string At::ToString() const {
+  std::string out;
+  Print(out);
+  return out;
+}
+
+bool Given(Mut message, std::string_view name) {
+  return message.Has(name) && message[name].kind() != Kind::kNull;
+}
+
+void ApplyDefaults(Mut message, std::span<const Default> defaults) {
+  using How = Default::How;
+  for (const Default& d : defaults) {
+    const bool given = Given(message, d.name);
+    switch (d.how) {
+      case How::kText:
+        if (!given) message.Set(d.name, d.text);
+        break;
+      case How::kInt:
+        if (!given) message.Set(d.name, d.number);
+        break;
+      case How::kBool:
+        if (!given) message.Set(d.name, d.number != 0);
+        break;
+      case How::kMap:
+        if (!given) message[d.name].SetMap();
+        ApplyDefaults(message[d.name], d.below);
+        break;
+      case How::kIn:
+        if (given) ApplyDefaults(message[d.name], d.below);
+        break;
+      case How::kEach:
+        if (!given) break;
+        for (size_t i = 0, n = message[d.name].size(); i < n; ++i) {
+          ApplyDefaults(message[d.name].at(i), d.below);
+        }
+        break;
+    }
+  }
+}
+
+void Complain(const Complaints& complaints, std::string_view value, const At& at,
+              FieldErrors& errors) {
+  for (const std::string& why : complaints) errors.InvalidText(at, value, why);
+}
+
+void NonNegative(Value message, std::string_view name, const At& at, FieldErrors& errors) {
+  const Value v = message[name];
+  if (v.AsInt() < 0) errors.Invalid(at / name, v, std::string(kNotNegative));
+}
+
+void RequiredText(Value message, std::string_view name, const At& at, FieldErrors& errors) {
+  if (message[name].AsString().empty()) errors.Required(at / name, "");
+}
+
+void NotSupported(std::string path, std::string_view value, Words words, FieldErrors& errors) {
+  errors.NotSupported(std::move(path), value, std::vector<std::string>(words.begin(), words.end()));
+}
+
+void OneOf(Value message, std::string_view name, Words words, const At& at, FieldErrors& errors,
+           bool absent_ok) {
+  const Value v = message[name];
+  if (!v && absent_ok) return;
+  if (std::ranges::find(words, v.AsString()) != words.end()) return;
+  NotSupported(at / name, v.AsString(), words, errors);
+}
+
+bool Same(Value a, Value b) { return (Empty(a) && Empty(b)) || Equal(a, b); }
+
+void Immutable(Value next, Value old, const At& at, FieldErrors& errors) {
+  if (!Same(next, old)) errors.Invalid(at, next, std::string(kImmutable));
+}
+
+void ValidateLabels(Value labels, const At& at, FieldErrors& errors) {
+  for (auto [key, value] : labels.members()) {
+    Complain(IsQualifiedName(key), key, at, errors);
+    Complain(IsLabelValue(value.AsString()), value.AsString(), at, errors);
+  }
+}
+
+void ValidateAnnotations(Value annotations, const At& at, FieldErrors& errors) {
+  size_t bytes = 0;
+  for (auto [key, value] : annotations.members()) {
+    Complain(IsQualifiedName(Lower(key)), key, at, errors);
+    bytes += key.size() + value.AsString().size();
+  }
+  if (bytes > kMaxAnnotationBytes) errors.TooLong(at, kMaxAnnotationBytes);
+}
+
+bool ValidateLabelSelector(Value selector, const At& at, FieldErrors& errors,
+                           bool invalid_values_ok) {
+  const size_t before = errors.causes().size();
+  ValidateLabels(selector["matchLabels"], at / "matchLabels", errors);
+  size_t i = 0;
+  for (Value expr : selector["matchExpressions"].items()) {
+    const At here = at.Item("matchExpressions", i++);
+    const std::string_view op = expr["operator"].AsString();
+    const Value values = expr["values"];
+    if (op == "In" || op == "NotIn") {
+      if (values.empty()) {
+        errors.Required(here / "values",
+                        "must be specified when `operator` is 'In' or 'NotIn'");
+      }
+    } else if (op == "Exists" || op == "DoesNotExist") {
+      if (!values.empty()) {
+        errors.Forbidden(here / "values",
+                         "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
+      }
+    } else {
+      errors.InvalidText(here / "operator", op, "not a valid selector operator");
+    }
+    Complain(IsQualifiedName(expr["key"].AsString()), expr["key"].AsString(), here / "key", errors);
+    if (invalid_values_ok) continue;
+    size_t j = 0;
+    for (Value v : values.items()) {
+      Complain(IsLabelValue(v.AsString()), v.AsString(), here.Item("values", j++), errors);
+    }
+  }
+  return errors.causes().size() == before;
+}
+
+void ValidateConditions(Value conditions, const At& at, FieldErrors& errors) {
+  std::set<std::string_view> seen;
+  size_t i = 0;
+  for (Value c : conditions.items()) {
+    const At here = at.Item("", i++);
+    const std::string_view type = c["type"].AsString();
+    if (!seen.insert(type).second) errors.Duplicate(here / "type", type);
+    Complain(IsQualifiedName(type), type, here / "type", errors);
+    OneOf(c, "status", {"False", "True", "Unknown"}, here, errors, false);
+    if (c["observedGeneration"].AsInt() < 0) {
+      errors.Invalid(here / "observedGeneration", c["observedGeneration"],
+                     "must be greater than or equal to zero");
+    }
+    if (!c["lastTransitionTime"]) errors.Required(here / "lastTransitionTime", "must be set");
+    const std::string_view reason = c["reason"].AsString();
+    if (reason.empty()) {
+      errors.Required(here / "reason", "must be set");
+    } else {
+      if (reason.size() > kMaxConditionReason) errors.TooLong(here / "reason", kMaxConditionReason);
+      const auto word = [](char ch, bool first) {
+        return (ch >= 'A' && ch <= 'Z') || (ch >= 'a' && ch <= 'z') ||
+               (!first && ((ch >= '0' && ch <= '9') || ch == '_' || ch == ',' || ch == ':'));
+      };
+      const bool shape = word(reason.front(), true) && reason.back() != ',' &&
+                         reason.back() != ':' &&
+                         std::ranges::all_of(reason, [&](char ch) { return word(ch, false); });
+      if (!shape) {
+        errors.InvalidText(here / "reason", reason,
+                           "a condition reason must start with alphabetic character, optionally "
+                           "followed by a string of alphanumeric characters or '_,:', and must end "
+                           "with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  "
+                           "or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used "
+                           "for validation is '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')");
+      }
+    }
+    if (c["message"].AsString().size() > kMaxConditionMessage) {
+      errors.TooLong(here / "message", kMaxConditionMessage);
+    }
+  }
+}
+
+bool IsPercentText(Value v) { return v.IsString() && IsPercent(v.AsString()).empty(); }
+
+int64_t PercentOf(Value v) {
+  if (!IsPercentText(v)) return 0;
+  int64_t n = 0;
+  for (char c : v.AsString()) {
+    if (c == '%' || n > 1'000'000'000) break;
+    n = n * 10 + (c - '0');
+  }
+  return n;
+}
+
+void ValidateIntOrPercent(Value v, const At& at, FieldErrors& errors) {
+  if (v.IsString()) {
+    Complain(IsPercent(v.AsString()), v.AsString(), at, errors);
+  } else if (v.AsInt() < 0) {
+    errors.Invalid(at, v, std::string(kNotNegative));
+  }
+}
+
+void ValidateAtMost100Percent(Value v, const At& at, FieldErrors& errors) {
+  if (PercentOf(v) > 100) {
+    errors.Invalid(at, v, "must not be greater than 100%");
+  }
+}
+
+namespace {
+
+struct Ip {
+  bool valid = false;
+  bool v6 = false;
+  bool leading_zero = false;
+  bool mapped = false;  // IPv4 in IPv6
+  unsigned char first = 0;
+  bool loopback = false;
+};
+
+Ip ParseIp(std::string_view text) {
+  Ip ip;
+  std::string plain;
+  if (text.find(':') == std::string_view::npos) {
+    // inet_pton refuses leading zeros, which Go's older parser takes.
+    for (size_t i = 0; i < text.size(); ++i) {
+      const bool starts = i == 0 || text[i - 1] == '.';
+      size_t end = i;
+      while (starts && end + 1 < text.size() && text[end] == '0' && text[end + 1] != '.') ++end;
+      if (end > i) ip.leading_zero = true;
+      i = end;
+      plain += text[i];
+    }
+    in_addr v4;
+    ip.valid = inet_pton(AF_INET, plain.c_str(), &v4) == 1;
+    ip.loopback = ip.valid && (ntohl(v4.s_addr) >> 24) == 127;
+    return ip;
+  }
+  plain = text;
+  in6_addr v6;
+  ip.v6 = true;
+  ip.valid = inet_pton(AF_INET6, plain.c_str(), &v6) == 1;
+  ip.mapped = ip.valid && IN6_IS_ADDR_V4MAPPED(&v6);
+  ip.loopback = ip.valid && IN6_IS_ADDR_LOOPBACK(&v6);
+  return ip;
+}
+
+}  // namespace
+
+void ValidateIp(std::string_view text, const At& at, FieldErrors& errors) {
+  const Ip ip = ParseIp(text);
+  if (!ip.valid) {
+    errors.InvalidText(at, text, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
+    return;
+  }
+  if (ip.leading_zero) errors.InvalidText(at, text, "must not have leading 0s");
+  if (ip.mapped) errors.InvalidText(at, text, "must not be an IPv4-mapped IPv6 address");
+}
+
+bool IsIpV6(std::string_view text) {
+  const Ip ip = ParseIp(text);
+  return ip.valid && ip.v6 && !ip.mapped;
+}
+
+bool IsLoopbackIp(std::string_view text) { return ParseIp(text).loopback; }
+
+void ValidateNoBacksteps(std::string_view path, const At& at, FieldErrors& errors) {
+  for (std::string_view rest = path; true;) {
+    const size_t slash = rest.find('/');
+    if (rest.substr(0, slash) == "..") {
+      errors.InvalidText(at, path, "must not contain '..'");
+      return;
+    }
+    if (slash == std::string_view::npos) return;
+    rest.remove_prefix(slash + 1);
+  }
+}
+
+void ValidateDescendingPath(std::string_view path, const At& at, FieldErrors& errors) {
+  if (path.starts_with('/')) errors.InvalidText(at, path, "must be a relative path");
+  ValidateNoBacksteps(path, at, errors);
+}
+
+void ValidateNonReservedPath(std::string_view path, const At& at, FieldErrors& errors) {
+  ValidateDescendingPath(path, at, errors);
+  if (path.starts_with("..") && !path.starts_with("../")) {
+    errors.InvalidText(at, path, "must not start with '..'");
+  }
+}
+
+}  // namespace sextant::api

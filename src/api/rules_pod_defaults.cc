@@ -1,0 +1,281 @@
+// What a Pod is given when its author says nothing. Source: pkg/apis/core/v1/defaults.go and the
+// defaults declared in types.go (zz_generated.defaults.go); status and QoS from pkg/registry/core/pod.
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "api/rules_kinds.h"
+#include "api/rules_pod.h"
+
+namespace sextant::api {
+namespace {
+
+constexpr Default kHttpGet[] = {Text("path", "/"), Text("scheme", "HTTP")};
+constexpr Default kGrpc[] = {Text("service", "")};
+constexpr Default kProbe[] = {
+    In("httpGet", kHttpGet),    In("grpc", kGrpc),          Int("timeoutSeconds", 1),
+    Int("periodSeconds", 10),   Int("successThreshold", 1), Int("failureThreshold", 3)};
+constexpr Default kHandler[] = {In("httpGet", kHttpGet)};
+constexpr Default kLifecycle[] = {In("postStart", kHandler), In("preStop", kHandler)};
+constexpr Default kPort[] = {Text("protocol", "TCP")};
+constexpr Default kFieldRef[] = {Text("apiVersion", "v1")};
+constexpr Default kFileKeyRef[] = {Bool("optional", false)};
+constexpr Default kValueFrom[] = {In("fieldRef", kFieldRef), In("fileKeyRef", kFileKeyRef)};
+constexpr Default kEnv[] = {In("valueFrom", kValueFrom)};
+constexpr Default kContainer[] = {
+    Each("ports", kPort),          Each("env", kEnv),
+    In("livenessProbe", kProbe),   In("readinessProbe", kProbe),
+    In("startupProbe", kProbe),    In("lifecycle", kLifecycle),
+    Text("terminationMessagePath", "/dev/termination-log"),
+    Text("terminationMessagePolicy", "File")};
+
+constexpr int kFileMode = 0644;
+constexpr Default kMode[] = {Int("defaultMode", kFileMode)};
+constexpr Default kDownwardItem[] = {In("fieldRef", kFieldRef)};
+constexpr Default kDownward[] = {Int("defaultMode", kFileMode), Each("items", kDownwardItem)};
+constexpr Default kDownwardProjection[] = {Each("items", kDownwardItem)};
+constexpr Default kTokenProjection[] = {Int("expirationSeconds", 3600)};
+constexpr Default kSource[] = {In("downwardAPI", kDownwardProjection),
+                               In("serviceAccountToken", kTokenProjection)};
+constexpr Default kProjected[] = {Int("defaultMode", kFileMode), Each("sources", kSource)};
+constexpr Default kHostPath[] = {Text("type", "")};
+constexpr Default kIscsi[] = {Text("iscsiInterface", "default")};
+constexpr Default kRbd[] = {Text("pool", "rbd"), Text("user", "admin"),
+                            Text("keyring", "/etc/ceph/keyring")};
+constexpr Default kAzureDisk[] = {Text("cachingMode", "ReadWrite"), Text("fsType", "ext4"),
+                                  Bool("readOnly", false), Text("kind", "Shared")};
+constexpr Default kScaleIo[] = {Text("storageMode", "ThinProvisioned"), Text("fsType", "xfs")};
+constexpr Default kClaimSpec[] = {Text("volumeMode", "Filesystem")};
+constexpr Default kClaimTemplate[] = {In("spec", kClaimSpec)};
+constexpr Default kEphemeral[] = {In("volumeClaimTemplate", kClaimTemplate)};
+constexpr Default kVolume[] = {
+    In("hostPath", kHostPath),   In("secret", kMode),       In("configMap", kMode),
+    In("downwardAPI", kDownward), In("projected", kProjected), In("iscsi", kIscsi),
+    In("rbd", kRbd),             In("azureDisk", kAzureDisk), In("scaleIO", kScaleIo),
+    In("ephemeral", kEphemeral)};
+
+constexpr Default kPodSpec[] = {
+    Text("restartPolicy", "Always"),
+    Int("terminationGracePeriodSeconds", 30),
+    Text("dnsPolicy", "ClusterFirst"),
+    Made("securityContext"),
+    Text("schedulerName", "default-scheduler"),
+};
+constexpr const char* kContainerLists[] = {"initContainers", "containers", "ephemeralContainers"};
+
+// An image without tag and digest is "latest"; a digest is no tag (pkg/util/parsers).
+bool IsLatest(std::string_view image) {
+  const size_t at = image.find('@');
+  const std::string_view name = image.substr(0, at);
+  const size_t slash = name.rfind('/');
+  const std::string_view last = slash == std::string_view::npos ? name : name.substr(slash + 1);
+  const size_t colon = last.rfind(':');
+  if (colon == std::string_view::npos) return at == std::string_view::npos;
+  return last.substr(colon + 1) == "latest";
+}
+
+void DefaultPull(Mut of, std::string_view image, const char* field) {
+  if (!Given(of, field)) of.Set(field, IsLatest(image) ? "Always" : "IfNotPresent");
+}
+
+void DefaultContainers(Mut spec) {
+  for (const char* list : kContainerLists) {
+    if (!Given(spec, list)) continue;
+    const Mut containers = spec[list];
+    for (size_t i = 0, n = containers.size(); i < n; ++i) {
+      const Mut c = containers.at(i);
+      ApplyDefaults(c, kContainer);
+      const std::string image(c["image"].AsString());
+      // An empty name cannot be parsed, so it has no tag that could be "latest".
+      DefaultPull(c, image.empty() ? "x:0" : std::string_view(image), "imagePullPolicy");
+    }
+  }
+}
+
+void DefaultVolumes(Mut spec) {
+  if (!Given(spec, "volumes")) return;
+  const Mut volumes = spec["volumes"];
+  for (size_t i = 0, n = volumes.size(); i < n; ++i) {
+    const Mut v = volumes.at(i);
+    const std::vector<std::string> keys = v.Keys();
+    const bool sourced = std::ranges::any_of(
+        keys, [&](const std::string& key) { return key != "name" && Given(v, key); });
+    if (!sourced) v["emptyDir"].SetMap();
+    ApplyDefaults(v, kVolume);
+    if (Given(v, "image")) {
+      DefaultPull(v["image"], std::string(v["image"]["reference"].AsString()), "pullPolicy");
+    }
+  }
+}
+
+void DefaultSpec(Mut spec) {
+  DefaultVolumes(spec);
+  DefaultContainers(spec);
+  ApplyDefaults(spec, kPodSpec);
+  // Two names of one field; v1's conversion keeps them equal, the new name wins.
+  const std::string account(spec["serviceAccountName"].AsString());
+  const std::string old_name(spec["serviceAccount"].AsString());
+  if (!account.empty()) {
+    spec.Set("serviceAccount", account);
+  } else if (!old_name.empty()) {
+    spec.Set("serviceAccountName", old_name);
+  }
+}
+
+void RequestsFromLimits(Mut container) {
+  if (!Given(container, "resources")) return;
+  const Mut resources = container["resources"];
+  if (!Given(resources, "limits")) return;
+  for (const std::string& name : resources["limits"].Keys()) {
+    if (Given(resources["requests"], name)) continue;
+    resources["requests"].Set(name, resources["limits"][name].Snapshot());
+  }
+}
+
+void HostPorts(Mut container) {
+  if (!Given(container, "ports")) return;
+  const Mut ports = container["ports"];
+  for (size_t i = 0, n = ports.size(); i < n; ++i) {
+    if (ports.at(i)["hostPort"].AsInt() == 0) {
+      ports.at(i).Set("hostPort", ports.at(i)["containerPort"].AsInt());
+    }
+  }
+}
+
+bool IsPodLevel(std::string_view name) {
+  return name == "cpu" || name == "memory" || IsHugePages(name);
+}
+
+void PodLevelResources(Mut spec) {
+  if (!Given(spec, "resources")) return;
+  const Mut resources = spec["resources"];
+  const bool limits = Given(resources, "limits") && resources["limits"].size() > 0;
+  const bool requests = Given(resources, "requests") && resources["requests"].size() > 0;
+  if (!limits && !requests) return;
+  for (auto& [name, q] : AggregateResources(spec.Snapshot(), "limits")) {
+    if (!IsHugePages(name) || Given(resources["requests"], name)) continue;
+    if (!Given(resources["limits"], name)) resources["limits"].Set(name, q.ToString());
+  }
+  if (!Given(resources, "limits") || resources["limits"].size() == 0) return;
+  for (auto& [name, q] : AggregateResources(spec.Snapshot(), "requests")) {
+    if (!IsPodLevel(name) || IsHugePages(name) || Given(resources["requests"], name)) continue;
+    resources["requests"].Set(name, q.ToString());
+  }
+  for (const std::string& name : resources["limits"].Keys()) {
+    if (!IsPodLevel(name) || Given(resources["requests"], name)) continue;
+    resources["requests"].Set(name, resources["limits"][name].Snapshot());
+  }
+}
+
+// Requests and limits of CPU and memory, summed; what QoS is made of.
+struct Totals {
+  std::map<std::string, Quantity> requests;
+  std::map<std::string, Quantity> limits;
+  bool guaranteed = true;
+
+  void Add(Value resources) {
+    size_t limited = 0;
+    for (auto [name, q] : resources["requests"].members()) Sum(requests, name, q);
+    for (auto [name, q] : resources["limits"].members()) {
+      if (Sum(limits, name, q)) ++limited;
+    }
+    if (limited != 2) guaranteed = false;
+  }
+  static bool Sum(std::map<std::string, Quantity>& into, std::string_view name, Value q) {
+    if (name != "cpu" && name != "memory") return false;
+    const Quantity amount = Quantity::ParseOrZero(q.AsString());
+    if (amount.Sign() <= 0) return false;
+    into[std::string(name)] += amount;
+    return true;
+  }
+};
+
+}  // namespace
+
+// What the containers ask for together: the sum of those that run side by side, or the most that an
+// init container needs beside the restartable ones before it.
+std::map<std::string, Quantity> AggregateResources(Value spec, const char* list) {
+  std::map<std::string, Quantity> sum;
+  for (Value c : spec["containers"].items()) {
+    for (auto [name, q] : c["resources"][list].members()) {
+      sum[std::string(name)] += Quantity::ParseOrZero(q.AsString());
+    }
+  }
+  std::map<std::string, Quantity> sidecars;
+  std::map<std::string, Quantity> peak;
+  for (Value c : spec["initContainers"].items()) {
+    const bool restartable = c["restartPolicy"].AsString() == "Always";
+    for (auto [name, q] : c["resources"][list].members()) {
+      const std::string key(name);
+      const Quantity here = sidecars[key] + Quantity::ParseOrZero(q.AsString());
+      if (restartable) {
+        sum[key] += Quantity::ParseOrZero(q.AsString());
+        sidecars[key] = here;
+      }
+      peak[key] = std::max(peak[key], here);
+    }
+  }
+  for (auto& [name, q] : peak) sum[name] = std::max(sum[name], q);
+  return sum;
+}
+
+void DefaultPodTemplate(Mut template_) { DefaultSpec(template_["spec"]); }
+
+void DefaultPod(Mut pod) {
+  const Mut spec = pod["spec"];
+  DefaultSpec(spec);
+  for (const char* list : {"initContainers", "containers"}) {
+    if (!Given(spec, list)) continue;
+    for (size_t i = 0, n = spec[list].size(); i < n; ++i) {
+      RequestsFromLimits(spec[list].at(i));
+      if (spec["hostNetwork"].AsBool()) HostPorts(spec[list].at(i));
+    }
+  }
+  PodLevelResources(spec);
+  if (!Given(spec, "enableServiceLinks")) spec.Set("enableServiceLinks", true);
+}
+
+std::string_view QosClassOf(Value spec) {
+  Totals totals;
+  if (!spec["resources"]["requests"].empty() || !spec["resources"]["limits"].empty()) {
+    totals.Add(spec["resources"]);
+  } else {
+    for (const char* list : {"containers", "initContainers"}) {
+      for (Value c : spec[list].items()) totals.Add(c["resources"]);
+    }
+  }
+  if (totals.requests.empty() && totals.limits.empty()) return "BestEffort";
+  if (totals.guaranteed) {
+    for (auto& [name, q] : totals.requests) {
+      auto limit = totals.limits.find(name);
+      if (limit == totals.limits.end() || limit->second != q) totals.guaranteed = false;
+    }
+  }
+  return totals.guaranteed && totals.requests.size() == totals.limits.size() ? "Guaranteed"
+                                                                             : "Burstable";
+}
+
+void PreparePod(Mut pod, Value old) {
+  if (old) return;
+  const Mut status = pod["status"];
+  status.Set("phase", "Pending");
+  status.Set("qosClass", QosClassOf(pod["spec"].Snapshot()));
+  if (!Given(pod["spec"], "schedulingGates") || pod["spec"]["schedulingGates"].size() == 0) return;
+  const Mut condition = status["conditions"].Append();
+  condition.Set("type", "PodScheduled");
+  condition.Set("status", "False");
+  condition.Set("reason", "SchedulingGated");
+  condition.Set("message", "Scheduling is blocked due to non-empty scheduling gates");
+}
+
+int64_t PodGrace(Value pod, std::optional<int64_t> asked) {
+  const std::string_view phase = pod["status"]["phase"].AsString();
+  if (pod["spec"]["nodeName"].AsString().empty() || phase == "Failed" || phase == "Succeeded") {
+    return 0;
+  }
+  const int64_t period =
+      asked ? *asked : pod["spec"]["terminationGracePeriodSeconds"].AsInt();
+  return period < 0 ? 1 : period;
+}
+
+}  // namespace sextant::api
