@@ -15,7 +15,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -271,13 +270,10 @@ func (s *session) recordJSON(st *step, path string, head []string, body value) e
 	})
 	for _, path := range st.sort {
 		v, err := at(body, path)
-		list, ok := v.(*array)
-		if err != nil || !ok {
-			return fmt.Errorf("@sort %s: no list there", path)
+		if err != nil {
+			return fmt.Errorf("@sort %s: %w", path, err)
 		}
-		slices.SortStableFunc(list.items, func(a, b value) int {
-			return strings.Compare(compact(a, true), compact(b, true))
-		})
+		sortByText(v)
 	}
 	if st.fact != "" {
 		st.answer = head

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -85,6 +86,7 @@ func (n *normaliser) normalise(body value, o options) value {
 	if strings.HasPrefix(o.path, "/openapi/") {
 		dropDescriptions(body)
 	}
+	dropColumnDescriptions(body)
 	if !o.keepManagedFields {
 		dropManagedFields(body)
 	}
@@ -134,7 +136,20 @@ func (n *normaliser) walkObject(o *object, s spot) {
 		})
 	}
 	for i := range o.members {
+		if o.members[i].key == "managedFields" {
+			sortByText(o.members[i].val)
+		}
 		o.members[i].key = n.uidText(o.members[i].key)
+	}
+}
+
+// sortByText gives a list an order that does not depend on the clock: the server orders managedFields
+// by time, in whole seconds, before anything else.
+func sortByText(v value) {
+	if list, ok := v.(*array); ok {
+		slices.SortStableFunc(list.items, func(a, b value) int {
+			return strings.Compare(compact(a, true), compact(b, true))
+		})
 	}
 }
 
@@ -364,6 +379,24 @@ func dropDescriptions(v value) {
 		})
 		for _, m := range t.members {
 			dropDescriptions(m.val)
+		}
+	}
+}
+
+// dropColumnDescriptions: what a Table says of its columns is prose, which is not compared.
+func dropColumnDescriptions(v value) {
+	switch t := v.(type) {
+	case *array:
+		for _, item := range t.items {
+			dropColumnDescriptions(item)
+		}
+	case *object:
+		for _, m := range t.members {
+			if m.key == "columnDefinitions" {
+				dropDescriptions(m.val)
+			} else {
+				dropColumnDescriptions(m.val)
+			}
 		}
 	}
 }
