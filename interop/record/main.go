@@ -1,6 +1,6 @@
 // Command record asks the real kube-apiserver and writes its answers down.
 //
-//	go run ./record build            builds the real servers into interop/bin, once
+//	go run ./record build            builds the real servers into the user's cache, once
 //	go run ./record cases [FILE...]  rewrites the answers of tests/api/*.case (or of the files named)
 //	go run ./record check [FILE...]  asks again and shows what differs; changes nothing
 //	go run ./record facts            rewrites tests/api/facts
@@ -11,6 +11,7 @@
 package main
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -50,8 +51,12 @@ func main() {
 }
 
 func run(root, word string, args []string) error {
-	servers := filepath.Join(root, "bin", "servers-"+kubernetesVersion)
-	if _, err := os.Stat(servers); err != nil || word == "build" {
+	servers, err := serversPath(root)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(servers); err != nil {
+		fmt.Fprintln(os.Stderr, "building the real servers, once:", servers)
 		if err := build(root, servers); err != nil {
 			return err
 		}
@@ -82,6 +87,29 @@ func interopRoot() (string, error) {
 		return "", errors.New("start me inside interop/")
 	}
 	return filepath.Dir(mod), nil
+}
+
+// serversPath is where the built servers are kept for all checkouts: in the user's cache, under a name that
+// changes with what they are built from.
+func serversPath(root string) (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	sources, err := filepath.Glob(filepath.Join(root, "servers", "*.go"))
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	for _, path := range append(sources, filepath.Join(root, "go.sum")) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return "", err
+		}
+		sum.Write(data)
+	}
+	name := fmt.Sprintf("servers-%s-%x", kubernetesVersion, sum.Sum(nil)[:6])
+	return filepath.Join(cache, "sextant-interop", name), nil
 }
 
 func build(root, servers string) error {
