@@ -12,6 +12,7 @@
 #include "api/yaml.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "client/exec_credential.h"
 
 namespace sextant::client {
 namespace {
@@ -113,13 +114,13 @@ Result<std::string> DataOrFile(const Kubeconfig::Item& item, const char* data, c
   return content;
 }
 
-Status AddUser(const Kubeconfig::Item& user, RemoteOptions* options) {
-  for (const char* plugin : {"exec", "auth-provider"}) {
-    if (!user.value[plugin]) continue;
+Status AddUser(const Kubeconfig::Item& user, const Kubeconfig::Item& cluster,
+               RemoteOptions* options) {
+  if (user.value["auth-provider"]) {
     return Fail(UsageError(fmt::format(
-        "user {} gets its credentials from a plugin ({}), which sextant does not run: use a user "
-        "with a client certificate, token or tokenFile",
-        Quote(user.name), plugin)));
+        "user {} gets its credentials from an auth-provider, which Kubernetes has given up: use an "
+        "exec plugin, a client certificate, token or tokenFile",
+        Quote(user.name))));
   }
   options->token = user.value["token"].AsString();
   options->token_file = user.value["tokenFile"].AsString();
@@ -139,6 +140,19 @@ Status AddUser(const Kubeconfig::Item& user, RemoteOptions* options) {
         fmt::format("client-key-data or client-key must be specified for {} to use the clientCert "
                     "authentication method.",
                     user.name)));
+  }
+  if (const api::Value plugin = user.value["exec"]) {
+    Result<ExecCredential> credential =
+        RunCredentialPlugin(plugin, user.folder, cluster.value.root());
+    if (!credential) {
+      return Fail(UsageError(fmt::format("getting credentials for user {}: {}", Quote(user.name),
+                                         credential.error().message)));
+    }
+    if (!credential->token.empty()) options->token = credential->token;
+    if (!credential->client_cert_pem.empty()) {
+      options->tls.cert_pem = credential->client_cert_pem;
+      options->tls.key_pem = credential->client_key_pem;
+    }
   }
   return {};
 }
@@ -295,7 +309,7 @@ Result<RemoteOptions> OptionsFor(const Kubeconfig& config, std::string_view cont
   if (user_name.empty()) return options;  // anonymous
   const Kubeconfig::Item* user = Kubeconfig::Find(config.users, user_name);
   if (!user) return Fail(UsageError(fmt::format("auth info {} does not exist", Quote(user_name))));
-  RETURN_IF_ERROR(AddUser(*user, &options));
+  RETURN_IF_ERROR(AddUser(*user, *cluster, &options));
   return options;
 }
 

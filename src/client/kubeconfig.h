@@ -51,7 +51,8 @@ struct Kubeconfig {
 Result<Kubeconfig> LoadKubeconfig(const KubeconfigPlace& place);
 
 // How to reach the cluster of `context` ("": the current one), as its user. Keys and certificates
-// are read from their files. Credential plugins (exec, auth-provider) and proxies are refused.
+// are read from their files, credential plugins (exec) are run once. auth-provider and proxy-url
+// are refused.
 Result<RemoteOptions> OptionsFor(const Kubeconfig& config, std::string_view context);
 // The context's own namespace, "default" if it has none.
 std::string NamespaceFor(const Kubeconfig& config, std::string_view context);

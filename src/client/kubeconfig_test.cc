@@ -119,8 +119,11 @@ TEST_F(KubeconfigTest, Errors) {
   const std::string cluster = base + "clusters: [{name: c, cluster: {server: 'https://s'}}]\n";
   EXPECT_EQ(ErrorOf(cluster, "x"), "auth info \"u\" does not exist");
   EXPECT_EQ(ErrorOf(cluster + "users: [{name: u, user: {token: t}}]\n", "x"), "");
-  EXPECT_THAT(ErrorOf(cluster + "users: [{name: u, user: {exec: {command: aws}}}]\n", "x"),
-              HasSubstr("plugin (exec)"));
+  EXPECT_THAT(
+      ErrorOf(cluster + "users: [{name: u, user: {exec: {command: aws, apiVersion: v0}}}]\n", "x"),
+      HasSubstr("getting credentials for user \"u\": exec plugin"));
+  EXPECT_THAT(ErrorOf(cluster + "users: [{name: u, user: {auth-provider: {name: gcp}}}]\n", "x"),
+              HasSubstr("auth-provider"));
   EXPECT_THAT(ErrorOf(cluster + "users: [{name: u, user: {client-key-data: '#'}}]\n", "x"),
               HasSubstr("no base64"));
   EXPECT_THAT(ErrorOf(cluster + "users: [{name: u, user: {client-certificate: c.pem}}]\n", "x"),
