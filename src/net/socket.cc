@@ -19,6 +19,9 @@ namespace sextant::net {
 namespace {
 
 constexpr int kBacklog = 1024;
+// A peer that is gone without a word is noticed after two and a half minutes, as in Go.
+constexpr int kKeepAliveSeconds = 15;
+constexpr int kKeepAliveProbes = 9;
 
 struct Address {
   sockaddr_storage storage{};
@@ -80,10 +83,13 @@ Endpoint FromAddress(const Address& a) {
   return out;
 }
 
-void SetNoDelay(int fd) {
+void SetTcpOptions(int fd) {
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &kKeepAliveSeconds, sizeof kKeepAliveSeconds);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &kKeepAliveSeconds, sizeof kKeepAliveSeconds);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &kKeepAliveProbes, sizeof kKeepAliveProbes);
 }
 
 // A socket file that nobody listens on any more.
@@ -119,7 +125,7 @@ Result<int> BeginConnect(const Endpoint& to) {
   ASSIGN_OR_RETURN(Address address, ToAddress(to));
   const int fd = socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return Fail(TransportError(fmt::format("socket: {}", std::strerror(errno))));
-  if (!to.is_unix()) SetNoDelay(fd);
+  if (!to.is_unix()) SetTcpOptions(fd);
   if (connect(fd, address.get(), address.size) == 0 || errno == EINPROGRESS) return fd;
   // A unix socket whose backlog is full answers EAGAIN; that is as good as refused.
   const int error = errno;
@@ -155,7 +161,7 @@ Result<int> ListenOn(Endpoint& at) {
 
 int AcceptFrom(int listener) {
   const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (fd >= 0) SetNoDelay(fd);
+  if (fd >= 0) SetTcpOptions(fd);
   return fd;
 }
 

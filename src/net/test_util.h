@@ -14,7 +14,7 @@
 namespace sextant::net {
 
 // Long enough for a loaded machine; never waited for in full by a test that passes.
-inline constexpr auto kPatience = std::chrono::seconds(5);
+inline constexpr auto kPatience = std::chrono::seconds(60);
 
 // Something that another thread will give.
 template <typename T>

@@ -230,6 +230,7 @@ void Transport::ReadSome() {
     if (r.size == -1) return;
     if (r.size == -2) return Close(Fail(TransportError(std::move(r.why))));
     last_read_ = io_.clock().Monotonic();
+    const auto keep = owner_->KeepAlive();  // it may have changed since the turn began
     if (r.size == 0) {
       read_ended_ = true;
       owner_->OnEnd();

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <rapidcheck/gtest.h>
 
+#include <cstdlib>
+#include <fstream>
+
 #include "net/test_util.h"
 #include "net/ws_codec.h"
 
@@ -335,6 +338,61 @@ TEST_F(WebSocketTest, DialFailures) {
   Awaited<Result<std::shared_ptr<ByteStream>>> bad;
   Dial(io_, {.address = "not an address", .port = 1}, kPatience, bad.Setter());
   EXPECT_FALSE(bad.Get());
+}
+
+// What a kubectl needs to run a command in a Pod: the Pod, then channels 1 (stdout) and 3 (status).
+void LittleKubernetes(Request r, std::shared_ptr<ResponseWriter> writer) {
+  if (r.path == "/api/v1/namespaces/default/pods/p/exec") {
+    const auto offered = r.WebSocketProtocols();
+    if (offered.empty() || offered.front() != "v5.channel.k8s.io" || !r.peer->alpn.empty()) {
+      return writer->SendResponse(400, {}, std::string("not as kubectl does it"));
+    }
+    return writer->UpgradeWebSocket(offered.front(), [](std::shared_ptr<WebSocket> ws) {
+      if (!ws) return;
+      ws->Start({.on_message = [ws](bool, const std::string& m) {
+        if (m == "\xff" + std::string(1, '\0')) {  // the end of stdin
+          ws->Send(true, "\x01 and goodbye\n");
+          ws->Send(true, "\x03{\"status\":\"Success\"}");
+          ws->Close(WsClose::kNormal);
+        } else if (m.starts_with('\0')) {
+          ws->Send(true, "\x01got " + m.substr(1));
+        }
+      }});
+    });
+  }
+  const std::pair<const char*, const char*> pages[] = {
+      {"/api", R"({"kind":"APIVersions","versions":["v1"]})"},
+      {"/apis", R"({"kind":"APIGroupList","apiVersion":"v1","groups":[]})"},
+      {"/api/v1", R"({"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"pods",
+         "singularName":"pod","namespaced":true,"kind":"Pod","verbs":["get"]}]})"},
+      {"/api/v1/namespaces/default/pods/p", R"({"kind":"Pod","apiVersion":"v1","metadata":
+         {"name":"p","namespace":"default"},"spec":{"containers":[{"name":"c"}]},
+         "status":{"phase":"Running"}})"}};
+  for (const auto& [path, body] : pages) {
+    if (r.path == path) {
+      return writer->SendResponse(200, {{"content-type", "application/json"}}, std::string(body));
+    }
+  }
+  writer->SendResponse(404, {}, std::string("no"));
+}
+
+TEST_F(WebSocketTest, KubectlExecWorks) {
+  if (std::system("kubectl version --client >/dev/null 2>&1") != 0) {
+    GTEST_SKIP() << "kubectl is not here";
+  }
+  Serve(LittleKubernetes);
+  const std::string dir = ::testing::TempDir();
+  std::ofstream(dir + "/net-kubectl-ca.pem") << Pki().ca.ToPem();
+  const std::string out = dir + "/net-kubectl-out";
+  const std::string command = fmt::format(
+      "echo hello | KUBECONFIG=/dev/null timeout 60 kubectl --server https://127.0.0.1:{} "
+      "--certificate-authority {}/net-kubectl-ca.pem --cache-dir {}/net-kubectl-cache --token t "
+      "exec -i p -- cat >{} 2>&1",
+      server_->endpoint().port, dir, dir, out);
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  std::ifstream in(out);
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  EXPECT_EQ(text, "got hello\n and goodbye\n");
 }
 
 }  // namespace
