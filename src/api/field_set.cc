@@ -331,9 +331,15 @@ FieldSet FieldSet::WithNamedFields(const Message* message) const {
 }
 
 void FieldSet::Visit(FieldPath& path, const std::function<void(const FieldPath&)>& visit) const {
+  // Members before what lies below.
+  for (const Entry& e : entries_) {
+    if (!e.member) continue;
+    path.push_back(e.element);
+    visit(path);
+    path.pop_back();
+  }
   for (const Entry& e : entries_) {
     path.push_back(e.element);
-    if (e.member) visit(path);
     e.children.Visit(path, visit);
     path.pop_back();
   }

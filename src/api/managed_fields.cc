@@ -168,9 +168,9 @@ Object Nothing(const Object& like, const Message& message) {
   return std::move(edit).Finish(&message);
 }
 
-FieldComparison Compare(const ManagerInfo& who, const Message& message, const Object& before,
-                        const Object& after) {
-  FieldComparison c = CompareFields(before.root(), after.root(), message);
+FieldComparison Compare(const ManagerInfo& who, const Message& message, Value before,
+                        Value after) {
+  FieldComparison c = CompareFields(before, after, message);
   c.added = Ignored(who, std::move(c.added));
   c.modified = Ignored(who, std::move(c.modified));
   c.removed = Ignored(who, std::move(c.removed));
@@ -293,7 +293,7 @@ Object TrackUpdate(const ManagerInfo& who, const Message& message, const Object&
   if (managed.empty() && !create) return WithoutManagedFields(after, message);
   Object plain = WithoutManagedFields(after, message);
   Object old = before ? WithoutManagedFields(before, message) : Nothing(after, message);
-  FieldComparison c = Compare(who, message, old, plain);
+  FieldComparison c = Compare(who, message, old.root(), plain.root());
   if (!c.Same()) {
     Record(managed, NewEntry(who, false), c);
     Cap(managed);
@@ -331,7 +331,8 @@ Result<Object> ApplyFields(const ManagerInfo& who, bool force, const Message& me
   if (managed.empty() && live) {
     // What stands there belongs to whoever came before the first apply.
     ManagerEntry first = NewEntry({kBeforeFirstApply, who.subresource, who.api_version, who.now}, false);
-    Record(managed, std::move(first), Compare(who, message, Nothing(live, message), base));
+    Object nothing = Nothing(live, message);
+    Record(managed, std::move(first), Compare(who, message, nothing.root(), base.root()));
   }
 
   ManagerEntry mine = NewEntry(who, true);
@@ -350,7 +351,8 @@ Result<Object> ApplyFields(const ManagerInfo& who, bool force, const Message& me
   if (!last.empty()) merged = Prune(Value(&merged), last, managed, message, arena);
   ASSIGN_OR_RETURN(Object next, DecodeTree(Value(&merged), message));
 
-  FieldComparison c = Compare(who, message, base, next);
+  // As Kubernetes compares it: before nulls and defaults of the encoding fall into place.
+  FieldComparison c = Compare(who, message, base.root(), Value(&merged));
   ManagerEntry* own = &managed.back();
   FieldSet changed = c.modified.Union(c.added);
   std::vector<std::pair<const ManagerEntry*, FieldSet>> conflicts;
