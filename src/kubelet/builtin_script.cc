@@ -86,18 +86,7 @@ bool BuiltinScript::AddText(std::string_view text, Command::When first, int dept
   };
   const auto end_command = [&](Command::When next) {
     end_word();
-    const Command done = std::exchange(command, Command{.when = next});
-    if (done.words.empty()) return true;
-    const bool literal = std::ranges::all_of(done.words, [](const Word& w) {
-      return std::ranges::none_of(w, [](const Piece& piece) { return piece.variable; });
-    });
-    std::vector<std::string> argv;
-    for (const Word& w : done.words) argv.push_back(Expand(w));
-    if (argv[0] == "exec") argv.erase(argv.begin());
-    if (!argv.empty() && IsShell(BaseName(argv[0]))) return literal && AddArgv(argv, done.when, depth);
-    if (!Known(done)) return false;
-    commands_.push_back(done);
-    return true;
+    return AddCommand(std::exchange(command, Command{.when = next}), depth);
   };
   const auto add = [&](char c) {
     in_word = true;
@@ -107,7 +96,7 @@ bool BuiltinScript::AddText(std::string_view text, Command::When first, int dept
   char quote = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    if (quote == '\'' ) {
+    if (quote == '\'') {
       if (c == quote) quote = 0;
       else add(c);
     } else if (c == '$') {
@@ -141,6 +130,21 @@ bool BuiltinScript::AddText(std::string_view text, Command::When first, int dept
     }
   }
   return quote == 0 && end_command(Command::When::kAlways);
+}
+
+bool BuiltinScript::AddCommand(Command command, int depth) {
+  if (command.words.empty()) return true;
+  const bool literal = std::ranges::all_of(command.words, [](const Word& word) {
+    return std::ranges::none_of(word, [](const Piece& piece) { return piece.variable; });
+  });
+  std::vector<std::string> argv;
+  for (const Word& word : command.words) argv.push_back(Expand(word));
+  if (argv[0] == "exec") argv.erase(argv.begin());
+  if (!argv.empty() && IsShell(BaseName(argv[0])))
+    return literal && AddArgv(argv, command.when, depth);
+  if (!Known(command)) return false;
+  commands_.push_back(std::move(command));
+  return true;
 }
 
 bool BuiltinScript::Known(const Command& command) const {

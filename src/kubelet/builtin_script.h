@@ -68,6 +68,7 @@ class BuiltinScript {
       : env_(std::move(env)), files_(std::move(files)), programs_(&programs) {}
   bool AddArgv(const std::vector<std::string>& argv, Command::When when, int depth);
   bool AddText(std::string_view text, Command::When first, int depth);
+  bool AddCommand(Command command, int depth);
   bool Known(const Command& command) const;
   std::string Expand(const Word& word) const;
   void Execute(std::vector<std::string> argv, Step& step);

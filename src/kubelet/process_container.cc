@@ -247,7 +247,7 @@ std::unique_ptr<InputPump> ProcessContainer::MakeInput(Fd fd) {
     while (bytes > 0 && !owed_.empty()) {
       auto& [session, count] = owed_.front();
       const size_t part = std::min(bytes, count);
-      if (const auto from = session.lock()) from->queued_input.fetch_sub(part);
+      if (const auto from = session.lock()) from->Taken(part);
       bytes -= part;
       count -= part;
       if (count == 0) owed_.pop_front();
@@ -257,7 +257,7 @@ std::unique_ptr<InputPump> ProcessContainer::MakeInput(Fd fd) {
 
 void ProcessContainer::Input(std::string_view data, const std::shared_ptr<ProcessSession>& from) {
   if (!input_) {
-    from->queued_input.fetch_sub(data.size());
+    from->Taken(data.size());
     return;
   }
   owed_.emplace_back(from, data.size());

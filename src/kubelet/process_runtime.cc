@@ -364,7 +364,9 @@ std::shared_ptr<ProcessSandbox> Probed(ProcessCore& core, const std::string& con
     done({true, ""});
     return nullptr;
   }
-  return core.FindSandbox(container->spec().sandbox_uid);
+  auto sandbox = core.FindSandbox(container->spec().sandbox_uid);
+  if (!sandbox) done({false, "the Pod's sandbox is gone"});
+  return sandbox;
 }
 
 ProbeCallback Delivered(ProcessCore* core, ProbeCallback done) {

@@ -215,6 +215,37 @@ TEST_P(Isolated, ExecReadsItsInput) {
   EXPECT_EQ(run.result.value_or(-1), 0);
 }
 
+// As `kubectl cp` does it: much input, more than fits at once.
+TEST_P(Isolated, ExecTakesMuchInput) {
+  const std::string id = host_.Start({.argv = {"sleep", "1000"}});
+  host_.Started(id);
+  const std::string block(700'000, 'x');
+  std::atomic<int> written = 0;
+  std::atomic<bool> ended = false;
+  std::string out;
+  std::shared_ptr<Session> session;
+  std::mutex mutex;  // the session is known before it is written to
+  const auto feed = [&] {
+    std::lock_guard lock(mutex);
+    while (written < 10 && session->Write(block)) ++written;
+    if (written == 10) session->CloseStdin();
+  };
+  SessionCallbacks callbacks;
+  callbacks.on_stdout = [&](std::string_view data) { out += data; };
+  callbacks.on_exit = [&](Result<int>) { ended = true; };
+  callbacks.on_writable = feed;
+  {
+    std::lock_guard lock(mutex);
+    session = host_.runtime().Exec({.container_id = id, .argv = {"wc", "-c"}, .use_stdin = true},
+                                   std::move(callbacks));
+  }
+  feed();
+  EXPECT_LT(written, 10);
+  host_.WaitFor([&] { return ended.load(); });
+  EXPECT_EQ(out, "7000000\n");
+  session.reset();
+}
+
 TEST_P(Isolated, ExecWithATerminal) {
   const std::string id = host_.Start({.argv = {"sleep", "1000"}});
   host_.Started(id);

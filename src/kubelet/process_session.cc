@@ -25,7 +25,12 @@ class SessionHandle : public Session {
   }
 
   bool Write(std::string_view data) override {
-    if (session_->queued_input.load() + data.size() > kSessionInputMax) return false;
+    const size_t queued = session_->queued_input.load();
+    if (queued > 0 && queued + data.size() > kSessionInputMax) {
+      session_->refused.store(true);
+      Post([](ProcessSession& session) { session.Taken(0); });  // it may all be gone by now
+      return false;
+    }
     session_->queued_input.fetch_add(data.size());
     Post([text = std::string(data)](ProcessSession& session) { session.Write(text); });
     return true;
@@ -82,7 +87,7 @@ class ExecSession : public ProcessSession {
       early_input_ += data;  // bounded by kSessionInputMax: not yet taken off queued_input
       return;
     }
-    queued_input.fetch_sub(data.size());
+    Taken(data.size());
   }
   void CloseStdin() override {
     if (input_) input_->CloseAfter(spec_.tty);
@@ -165,7 +170,7 @@ class ExecSession : public ProcessSession {
       if (const auto self = std::static_pointer_cast<ExecSession>(weak.lock())) self->MaybeFinish();
     };
     const auto on_written = [weak](size_t bytes) {
-      if (const auto self = weak.lock()) self->queued_input.fetch_sub(bytes);
+      if (const auto self = weak.lock()) self->Taken(bytes);
     };
     Stdio child{.tty = spec_.tty};
     if (spec_.tty) {
@@ -284,6 +289,14 @@ void ProcessSession::Emit(LogStream stream, std::string_view data) {
   });
 }
 
+void ProcessSession::Taken(size_t bytes) {
+  const size_t left = queued_input.fetch_sub(bytes) - bytes;
+  if (left > kSessionInputMax / 2 || !refused.exchange(false)) return;
+  core_.Deliver([self = shared_from_this()] {
+    if (!self->dropped.load() && self->callbacks_.on_writable) self->callbacks_.on_writable();
+  });
+}
+
 void ProcessSession::Finish(Result<int> result) {
   if (std::exchange(finished_, true)) return;
   core_.Deliver([self = shared_from_this(), result = std::move(result)] {
@@ -323,7 +336,7 @@ void AttachSession::Begin() {
 void AttachSession::Write(std::string data) {
   if (!finished() && spec_.use_stdin && container_)
     return container_->Input(data, shared_from_this());
-  queued_input.fetch_sub(data.size());
+  Taken(data.size());
 }
 
 void AttachSession::CloseStdin() {

@@ -28,7 +28,11 @@ class ProcessSession : public std::enable_shared_from_this<ProcessSession> {
 
   void Finish(Result<int> result);  // once; later calls are ignored
 
+  // So much of the input has been taken, or dropped.
+  void Taken(size_t bytes);
+
   std::atomic<size_t> queued_input = 0;
+  std::atomic<bool> refused = false;  // a Write since on_writable
   std::atomic<size_t> outstanding = 0;
   std::atomic<bool> dropped = false;  // the user let go of the handle: no callbacks
 

@@ -116,6 +116,7 @@ struct SessionCallbacks {
   std::function<void(std::string_view)> on_stdout;
   std::function<void(std::string_view)> on_stderr;  // never with a tty
   std::function<void(Result<int>)> on_exit;
+  std::function<void()> on_writable;  // after a refused Write: there is room again
 };
 
 // A running exec or attach. The output side is bounded: while more than kSessionWindow bytes were
@@ -123,7 +124,8 @@ struct SessionCallbacks {
 class Session {
  public:
   virtual ~Session() = default;
-  // False if the program reads no more, or kSessionInputMax bytes already wait for it: try later.
+  // False if more than kSessionInputMax bytes would wait for the program: try again after
+  // on_writable. A write that fits an empty queue is never refused.
   virtual bool Write(std::string_view data) = 0;
   virtual void CloseStdin() = 0;
   virtual void Resize(uint16_t columns, uint16_t rows) = 0;
