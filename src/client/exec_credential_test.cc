@@ -25,9 +25,11 @@ Result<ExecCredential> RunScript(const std::string& script, bool cluster_info = 
   return RunCredentialPlugin(plugin.root(), "/", cluster.root());
 }
 
+constexpr const char* kHead =
+    R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1",)";
+
 std::string Answer(const std::string& status) {
-  return R"(echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":)" +
-         status + "}'";
+  return fmt::format("echo '{}\"status\":{}}}'", kHead, status);
 }
 
 TEST(ExecCredential, TokenWithItsEnvironment) {
@@ -44,10 +46,9 @@ TEST(ExecCredential, Certificate) {
 }
 
 TEST(ExecCredential, IsToldWhatItAsksFor) {
-  const std::string without =
-      R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":false}})";
-  const std::string with =
-      R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":false,"cluster":{"server":"https://s"}}})";
+  const std::string without = fmt::format("{}{}", kHead, R"("spec":{"interactive":false}})");
+  const std::string with = fmt::format(
+      "{}{}", kHead, R"("spec":{"interactive":false,"cluster":{"server":"https://s"}}})");
   const auto script = [](const std::string& want) {
     return "test \"$KUBERNETES_EXEC_INFO\" = '" + want + "' || exit 3; " +
            Answer(R"({"token":"t"})");
