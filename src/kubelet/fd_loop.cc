@@ -128,15 +128,17 @@ void FdLoop::Run() {
     const int n = epoll_wait(epoll_.get(), events.data(), kEventsPerWait, timeout);
     bool woken = false;
     for (int i = 0; i < n; ++i) {
-      const epoll_event& event = events[static_cast<size_t>(i)];
-      if (event.data.u64 == 0) {
+      // Copied: the structure is packed, so nothing may refer into it.
+      const WatchId id = events[static_cast<size_t>(i)].data.u64;
+      const uint32_t happened = events[static_cast<size_t>(i)].events;
+      if (id == 0) {
         woken = true;
         continue;
       }
-      auto it = watches_.find(event.data.u64);
+      auto it = watches_.find(id);
       if (it == watches_.end()) continue;
       const std::shared_ptr<Watched> watched = it->second;  // the callback may remove it
-      watched->callback(event.events);
+      watched->callback(happened);
     }
     if (!woken) continue;
     uint64_t count;

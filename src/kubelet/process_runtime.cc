@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "kubelet/builtin_nvidia_smi.h"
 #include "kubelet/init/launch_spec.h"
 #include "kubelet/process_probe.h"
 #include "kubelet/process_session.h"
@@ -116,8 +117,15 @@ void ProcessSandbox::NewSocket(int domain, int type, SocketCallback done) {
 
 // ---- ProcessCore
 
+namespace {
+ProcessRuntimeOptions WithNvidiaSmi(ProcessRuntimeOptions options, const Clock& clock) {
+  options.builtin_programs.try_emplace("nvidia-smi", NvidiaSmiProgram(clock));
+  return options;
+}
+}  // namespace
+
 ProcessCore::ProcessCore(ProcessRuntimeOptions given, const Clock& given_clock, Executor& executor)
-    : options(std::move(given)),
+    : options(WithNvidiaSmi(std::move(given), given_clock)),
       clock(given_clock),
       callbacks(executor),
       identity(CurrentIdentity()),

@@ -26,7 +26,8 @@ struct ProcessRuntimeOptions {
   ToolboxOptions toolbox;
   std::optional<Level> force;  // this level or none; unset: the first that works
   LogLimits log_limits;
-  // For the level "built-in": programs that run inside this process ("nvidia-smi").
+  // For the level "built-in": further programs that run inside this process; nvidia-smi is there
+  // without being given.
   BuiltinPrograms builtin_programs;
 };
 

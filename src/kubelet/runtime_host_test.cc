@@ -47,14 +47,9 @@ void RuntimeHost::Close() { runtime_.reset(); }
 
 ProcessRuntime& RuntimeHost::runtime() {
   if (runtime_) return *runtime_;
-  ProcessRuntimeOptions options{.toolbox = {.directory = directory() + "/runtime",
-                                            .nvidia_smi = SEXTANT_NVIDIA_SMI},
+  ProcessRuntimeOptions options{.toolbox = {.directory = directory() + "/runtime"},
                                 .force = level_,
                                 .log_limits = log_limits};
-  options.builtin_programs["nvidia-smi"] = [](const BuiltinCall&, std::string& out, std::string&) {
-    out += "built-in nvidia-smi\n";
-    return 0;
-  };
   if (change_) change_(options);
   runtime_ = std::make_unique<ProcessRuntime>(std::move(options), clock_, loop_);
   AddSandbox("pod", {"10.244.0.5"});
@@ -66,8 +61,7 @@ bool RuntimeHost::Usable(Level level) {
   // Asked once, of a runtime without sandboxes.
   static std::map<Level, std::string>* known = new std::map<Level, std::string>();
   if (!known->contains(level)) {
-    ProcessRuntimeOptions options{.toolbox = {.directory = directory() + "/probe",
-                                              .nvidia_smi = SEXTANT_NVIDIA_SMI},
+    ProcessRuntimeOptions options{.toolbox = {.directory = directory() + "/probe"},
                                   .force = level};
     known->emplace(level, ProcessRuntime(std::move(options), clock_, loop_).Explanation());
   }

@@ -10,8 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/log.h"
-#include "kubelet/init_embedded.h"
+#include "kubelet/embedded.h"
 #include "kubelet/spawn.h"
 
 namespace sextant::kubelet {
@@ -36,17 +35,15 @@ std::string FirstProgram(const std::string& given, std::initializer_list<const c
   return "";
 }
 
-std::string BesideExecutable(std::string_view name) {
-  std::error_code error;
-  const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  return error ? "" : (self.parent_path() / name).string();
-}
-
 // Size and time of change: enough to see that a source was replaced.
 std::string Stamp(const std::string& path) {
   struct stat info{};
   if (path.empty() || stat(path.c_str(), &info) != 0) return "-\n";
   return fmt::format("{} {} {}.{}\n", path, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+}
+
+std::string StampOfBytes(std::string_view bytes) {
+  return fmt::format("{} {}\n", bytes.size(), std::hash<std::string_view>{}(bytes));
 }
 
 Status CopyProgram(const std::string& from, const fs::path& to) {
@@ -91,7 +88,9 @@ Status Fill(const fs::path& bin, const std::string& busybox, const std::string& 
   if (error) return Fail(InternalError(fmt::format("make {}: {}", bin.string(), error.message())));
   RETURN_IF_ERROR(CopyProgram(busybox, bin / "busybox"));
   RETURN_IF_ERROR(CopyProgram(bash, bin / "bash"));
-  if (!nvidia_smi.empty()) RETURN_IF_ERROR(CopyProgram(nvidia_smi, bin / "nvidia-smi"));
+  RETURN_IF_ERROR(nvidia_smi.empty()
+                      ? WriteFile(bin / "nvidia-smi", EmbeddedNvidiaSmi(), fs::perms{0755})
+                      : CopyProgram(nvidia_smi, bin / "nvidia-smi"));
   ASSIGN_OR_RETURN(const std::vector<std::string> applets, Applets(busybox));
   for (const std::string& applet : applets)
     if (!fs::exists(fs::symlink_status(bin / applet, error)))
@@ -136,29 +135,20 @@ Result<Toolbox> Toolbox::Build(const ToolboxOptions& options) {
       FirstProgram(options.bash, {"/usr/bin/bash-static", "/bin/bash-static"});
   if (bash.empty())
     return Fail(UsageError("bash-static was not found; install the package bash-static"));
-  std::string nvidia_smi =
-      options.nvidia_smi.empty() ? BesideExecutable("nvidia-smi") : options.nvidia_smi;
-  if (!IsProgram(nvidia_smi)) {
-    log::Warning("kubelet", "no nvidia-smi at \"{}\": Pods will not have it", nvidia_smi);
-    nvidia_smi.clear();
-  }
-
   Toolbox toolbox;
   toolbox.bwrap_ = FirstProgram(options.bwrap, {"/usr/bin/bwrap", "/usr/local/bin/bwrap"});
   const fs::path directory = options.directory;
   toolbox.bin_ = directory / "toolbox" / "bin";
   toolbox.init_ = directory / "toolbox" / "sextant-init";
-  const std::string_view init = EmbeddedInit();
-  const std::string stamp = Stamp(busybox) + Stamp(bash) + Stamp(nvidia_smi) +
-                            fmt::format("init {} {}\n", init.size(),
-                                        std::hash<std::string_view>{}(init));
+  const std::string stamp = Stamp(busybox) + Stamp(bash) + Stamp(options.nvidia_smi) +
+                            StampOfBytes(EmbeddedInit()) + StampOfBytes(EmbeddedNvidiaSmi());
   std::error_code error;
   if (ReadAll(directory / "toolbox" / "stamp") != stamp) {
     // Built beside and put in place as a whole: a half-built toolbox never looks complete.
     const fs::path fresh = directory / "toolbox.new";
     fs::remove_all(fresh, error);
-    RETURN_IF_ERROR(Fill(fresh / "bin", busybox, bash, nvidia_smi));
-    RETURN_IF_ERROR(WriteFile(fresh / "sextant-init", init, fs::perms{0755}));
+    RETURN_IF_ERROR(Fill(fresh / "bin", busybox, bash, options.nvidia_smi));
+    RETURN_IF_ERROR(WriteFile(fresh / "sextant-init", EmbeddedInit(), fs::perms{0755}));
     RETURN_IF_ERROR(WriteFile(fresh / "stamp", stamp, fs::perms{0644}));
     fs::remove_all(directory / "toolbox", error);
     fs::rename(fresh, directory / "toolbox", error);

@@ -21,7 +21,7 @@ struct ToolboxOptions {
   std::string directory;   // made if missing
   std::string busybox;     // paths; empty: looked for where distributions put them
   std::string bash;
-  std::string nvidia_smi;  // empty: beside the running executable
+  std::string nvidia_smi;  // empty: the one that this program carries
   std::string bwrap;
 };
 

@@ -30,7 +30,7 @@ class ToolboxTest : public testing::Test {
  protected:
   ToolboxTest() : directory_(*TempDir::Make()) {}
   Result<Toolbox> Build() {
-    return Toolbox::Build({.directory = directory_.path() + "/t", .nvidia_smi = SEXTANT_NVIDIA_SMI});
+    return Toolbox::Build({.directory = directory_.path() + "/t"});
   }
   TempDir directory_;
 };

@@ -1,18 +1,26 @@
-# Writes a C++ file that holds PROGRAM's bytes.
-file(WRITE ${OUTPUT} "#include \"kubelet/init_embedded.h\"
+# Writes a C++ file with functions that give the bytes of programs: NAMES and PROGRAMS, lists of
+# the same length, joined by "|" (kubelet/embedded.h).
+string(REPLACE "|" ";" NAMES "${NAMES}")
+string(REPLACE "|" ";" PROGRAMS "${PROGRAMS}")
+set(text "#include \"kubelet/embedded.h\"\n")
+foreach(name program IN ZIP_LISTS NAMES PROGRAMS)
+  string(APPEND text "
 asm(R\"(
 .section .rodata
-.global sextant_init_begin
-.global sextant_init_end
-sextant_init_begin:
-.incbin \"${PROGRAM}\"
-sextant_init_end:
+.global sextant_${name}_begin
+.global sextant_${name}_end
+sextant_${name}_begin:
+.incbin \"${program}\"
+sextant_${name}_end:
 .previous
 )\");
-extern const char sextant_init_begin[], sextant_init_end[];
+extern const char sextant_${name}_begin[], sextant_${name}_end[];
 namespace sextant::kubelet {
-std::string_view EmbeddedInit() {
-  return {sextant_init_begin, static_cast<size_t>(sextant_init_end - sextant_init_begin)};
+std::string_view Embedded${name}() {
+  return {sextant_${name}_begin,
+          static_cast<size_t>(sextant_${name}_end - sextant_${name}_begin)};
 }
 }  // namespace sextant::kubelet
 ")
+endforeach()
+file(WRITE ${OUTPUT} "${text}")
