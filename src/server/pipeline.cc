@@ -417,7 +417,7 @@ void Pipeline::Execute(Operation op, Respond done) {
       auto job = std::make_shared<CollectionJob>(*this, op, std::move(done));
       return List(std::move(op), [job](Result<Outcome> r) { job->Start(std::move(r)); });
     }
-    const std::string_view action = verb;
+    const std::string action(verb);  // the operation moves on
     auto job = std::make_shared<WriteJob>(*this, std::move(op), std::move(done));
     if (action == "create") return job->Create();
     if (action == "update") return job->Update();

@@ -1,0 +1,67 @@
+#include "controllers/controllers.h"
+
+#include <algorithm>
+
+#include "controllers/daemonset.h"
+#include "controllers/namespace_objects.h"
+#include "controllers/node_lifecycle.h"
+#include "controllers/pod_gc.h"
+#include "controllers/taint_eviction.h"
+
+namespace sextant::controllers {
+namespace {
+
+template <typename T>
+std::unique_ptr<Controller> Make(Deps deps, const ControllersOptions&) {
+  return std::make_unique<T>(deps);
+}
+
+struct Row {
+  std::string_view name;
+  std::string_view account;
+  std::unique_ptr<Controller> (*make)(Deps deps, const ControllersOptions& options);
+};
+
+constexpr Row kRows[] = {
+    {"serviceaccount", "service-account-controller",
+     [](Deps deps, const ControllersOptions&) { return MakeServiceAccountController(deps); }},
+    {"root-ca-certificate-publisher", "root-ca-cert-publisher",
+     [](Deps deps, const ControllersOptions& options) {
+       return MakeRootCaPublisher(deps, options.ca_pem);
+     }},
+    {"nodelifecycle", "node-controller", Make<NodeLifecycleController>},
+    {"taint-eviction", "node-controller", Make<TaintEvictionController>},
+    {"pod-garbage-collector", "pod-garbage-collector",
+     [](Deps deps, const ControllersOptions&) -> std::unique_ptr<Controller> {
+       return std::make_unique<PodGcController>(deps);
+     }},
+    {"daemonset", "daemon-set-controller", Make<DaemonSetController>},
+};
+
+}  // namespace
+
+Controllers::Controllers(ControllersOptions options)
+    : options_(std::move(options)),
+      random_(options_.seed),
+      informers_(options_.client_for(kManagerUser)) {
+  for (const Row& row : kRows) {
+    const auto& without = options_.without;
+    if (std::find(without.begin(), without.end(), row.name) != without.end()) continue;
+    client::Client& client = options_.client_for(AccountUser(row.account));
+    controllers_.push_back(row.make({client, informers_, random_}, options_));
+  }
+}
+
+Controllers::~Controllers() = default;
+
+void Controllers::Start() {
+  for (const auto& controller : controllers_) controller->Start();
+}
+
+std::vector<std::string_view> Controllers::Names() {
+  std::vector<std::string_view> names;
+  for (const Row& row : kRows) names.push_back(row.name);
+  return names;
+}
+
+}  // namespace sextant::controllers

@@ -1,0 +1,58 @@
+// All controllers of a cluster, as kube-controller-manager runs them.
+//
+//   Controllers controllers({.client_for = [&](const std::string& user) -> client::Client& {...},
+//                            .seed = RandomSeed(), .ca_pem = ca});
+//   controllers.Start();
+//
+// Reads go through one set of informers of the user system:kube-controller-manager, writes through
+// one client for each controller's own ServiceAccount (system:serviceaccount:kube-system:<name>
+// with the groups of ServiceAccounts). They know the cluster only as client::Client.
+//
+// Threads: everything on the executor of the clients, which must all have the same one.
+// Ownership: the clients outlive this. Destroying it stops all; calls under way are dropped.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/schema.h"
+#include "client/client.h"
+#include "client/informer.h"
+#include "controllers/reconciler.h"
+
+namespace sextant::controllers {
+
+inline constexpr const char* kManagerUser = "system:kube-controller-manager";
+
+struct ControllersOptions {
+  // The client for a user; called once for each user, when constructing.
+  std::function<client::Client&(const std::string& user)> client_for;
+  uint64_t seed = 0;
+  std::string ca_pem;  // for kube-root-ca.crt in every namespace
+  // Names as in --controllers ("deployment", "job", ...) that are not to run.
+  std::vector<std::string> without;
+  // What the cluster serves: the garbage collector and namespace deletion look after all of it.
+  // Must stay as it is; null: the built-in kinds.
+  std::shared_ptr<const api::Registry> registry;
+};
+
+class Controllers {
+ public:
+  explicit Controllers(ControllersOptions options);
+  ~Controllers();
+  void Start();
+
+  // All names, in the order in which they start.
+  static std::vector<std::string_view> Names();
+
+ private:
+  ControllersOptions options_;
+  Random random_;
+  client::SharedInformers informers_;
+  std::vector<std::unique_ptr<Controller>> controllers_;
+};
+
+}  // namespace sextant::controllers
