@@ -67,12 +67,12 @@ int NvidiaSmi(const std::string& name, const std::string& node_name,
   if (!state) return Report(state.error());
   auto session = Session::ToLab(*state);
   if (!session) return Report(session.error());
-  auto node = (*session)->Get(client::kNodes, {"", node_name});
+  auto node = (*session)->calls().Get(client::kNodes, {"", node_name});
   if (!node) return Report(node.error());
   gpu::Inventory cards;
   const std::string pool_name((*node)["metadata"]["labels"][lab::kPoolLabel].AsString());
   if (!pool_name.empty()) {
-    auto pool = (*session)->Get(client::kGpuPools, {"", pool_name});
+    auto pool = (*session)->calls().Get(client::kGpuPools, {"", pool_name});
     if (!pool) return Report(pool.error());
     auto built = lab::CardsOfPool(*pool, state->name(), node_name);
     if (!built) return Report(built.error());

@@ -23,7 +23,7 @@ void Print(const api::Object& object) {
 std::vector<std::string> NodeNames(const lab::LabState& state, const lab::LabRecord& record) {
   std::vector<std::string> names;
   if (auto session = Session::ToLab(state)) {
-    if (auto nodes = (*session)->List(client::kNodes)) {
+    if (auto nodes = (*session)->calls().List(client::kNodes)) {
       for (const api::Object& node : nodes->items) names.emplace_back(node.name());
       return names;
     }

@@ -38,19 +38,19 @@ int Node(NodeAction action, const std::string& name, const std::string& node) {
   std::string_view done;
   switch (action) {
     case NodeAction::kAdd:
-      result = (*session)->Create(client::kNodes, {"", node}, NewNode(node));
+      result = (*session)->calls().Create(client::kNodes, {"", node}, NewNode(node));
       done = "added";
       break;
     case NodeAction::kRemove:
-      result = (*session)->Delete(client::kNodes, {"", node});
+      result = (*session)->calls().Delete(client::kNodes, {"", node});
       done = "removed";
       break;
     case NodeAction::kStop:
-      result = (*session)->Patch(client::kNodes, {"", node}, Power("off"));
+      result = (*session)->calls().Patch(client::kNodes, {"", node}, client::PatchType::kMerge, Power("off"));
       done = "stopped";
       break;
     case NodeAction::kStart:
-      result = (*session)->Patch(client::kNodes, {"", node}, Power("on"));
+      result = (*session)->calls().Patch(client::kNodes, {"", node}, client::PatchType::kMerge, Power("on"));
       done = "started";
       break;
   }

@@ -161,8 +161,26 @@ constexpr std::array<PatchMedia, 3> kPatchTypes = {
      {"application/merge-patch+json", api::PatchType::kMerge},
      {"application/strategic-merge-patch+json", api::PatchType::kStrategic}}};
 
+// Server-side apply: the configuration is YAML (or JSON, which is YAML too).
+Status DecodeApply(const net::Request& request, Operation& op) {
+  api::FieldErrors errors;
+  if (op.options.field_manager_given.empty()) {
+    errors.Required("fieldManager", "is required for apply patch");
+  }
+  ValidateWriteOptions(op.options, errors);
+  if (!errors.empty()) return Fail(Invalid("meta.k8s.io", "PatchOptions", "", errors.Take()));
+  auto documents = api::ParseYaml(request.body, {.first_only = true});
+  if (!documents) {
+    return Fail(BadRequest(fmt::format("error decoding YAML: {}", documents.error().message)));
+  }
+  if (!documents->empty()) op.body = documents->front().object;
+  return {};
+}
+
 Status DecodePatch(const net::Request& request, Operation& op) {
   const std::string_view media = MediaOf(request);
+  op.apply = media == "application/apply-patch+yaml";
+  if (op.apply) return DecodeApply(request, op);
   const PatchMedia* found = nullptr;
   for (const PatchMedia& type : kPatchTypes)
     if (type.type == media) found = &type;
@@ -170,7 +188,7 @@ Status DecodePatch(const net::Request& request, Operation& op) {
     return Fail(UnsupportedMediaType(
         std::string(kUnknownFormat) +
         "application/json-patch+json, application/merge-patch+json, "
-        "application/strategic-merge-patch+json"));
+        "application/strategic-merge-patch+json, application/apply-patch+yaml"));
   }
   op.patch_type = found->patch;
   api::FieldErrors errors;

@@ -135,10 +135,6 @@ class LocalClient : public client::Client {
 
   void Patch(Gvr gvr, ObjectName name, client::PatchType type, Object patch,
              client::WriteOptions options, Callback<Object> done) override {
-    if (type == client::PatchType::kApply) {
-      return Later<Object>(std::move(done),
-                           Fail(UnsupportedMediaType("server-side apply is not served yet")));
-    }
     Run("patch", gvr, std::move(name), std::move(patch), std::move(options), std::move(done), type);
   }
 
@@ -219,7 +215,8 @@ class LocalClient : public client::Client {
            client::PatchType type = client::PatchType::kMerge) {
     auto op = MakeOperation(verb, gvr, std::move(name), options.subresource);
     if (!op) return Later<Object>(std::move(done), Fail(op.error()));
-    if (verb == "patch") {
+    op->apply = verb == "patch" && type == client::PatchType::kApply;
+    if (verb == "patch" && !op->apply) {
       op->patch = api::ToJson(body.root());
       op->patch_type = PatchTypeOf(type);
     } else {

@@ -83,6 +83,7 @@ struct Operation {
   // deletecollection: DeleteOptions or empty.
   api::Object body;
   std::string patch;  // patch: JSON
+  bool apply = false;  // a patch that is a server-side apply: its configuration is `body`
   api::PatchType patch_type = api::PatchType::kMerge;
   std::vector<std::string> warnings;
   // The HTTP side has asked the authorizer already.

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "api/conversion.h"
+#include "api/managed_fields.h"
 #include "api/patch.h"
 #include "base/check.h"
 #include "server/filter.h"
@@ -197,6 +198,7 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
   }
 
   void PatchFrom(EntryPtr entry) {
+    if (op_.apply) return ApplyFrom(std::move(entry));
     if (NotThere(entry)) return;
     const Object current = api::FromStored(entry->object, *op_.resource);
     auto decoded = api::ApplyPatch(
@@ -208,6 +210,34 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
     if (!checked) return Finish(Fail(std::move(checked).error()));
     named_version_ = decoded->resource_version() != current.resource_version();
     StoreUpdate(entry, current, PrepareUpdate(op_, *decoded, current, context_, warnings_));
+  }
+
+  // Server-side apply: what is not there is made.
+  void ApplyFrom(EntryPtr entry) {
+    const Object current =
+        entry ? api::FromStored(entry->object, *op_.resource) : Object();
+    const std::string api_version = op_.resource->group_version.ToString();
+    auto merged = api::ApplyFields(
+        {op_.options.field_manager,
+         op_.subresource ? op_.subresource->name : std::string_view(), api_version,
+         pipeline_.now()},
+        op_.options.force, *op_.resource->message, current, op_.body.root());
+    if (!merged) return Finish(Fail(std::move(merged).error()));
+    if (!entry) {
+      if (op_.subresource) {
+        return Finish(Fail(NotFound(QualifiedResource(op_), op_.info.name)));
+      }
+      op_.info.verb = "create";
+      if (auto allowed = pipeline_.Authorize(op_); !allowed) {
+        return Finish(Fail(std::move(allowed).error()));
+      }
+      op_.body = *std::move(merged);
+      return Create();
+    }
+    if (merged->SameAs(current)) return AnswerVisible(current, entry->mod_revision);
+    auto checked = CheckAgainstUrl(op_, merged->root());
+    if (!checked) return Finish(Fail(std::move(checked).error()));
+    StoreUpdate(entry, current, PrepareUpdate(op_, *merged, current, context_, warnings_));
   }
 
   void ModifyFrom(EntryPtr entry) {

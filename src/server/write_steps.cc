@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "api/managed_fields.h"
 #include "server/pipeline.h"
 
 namespace sextant::server {
@@ -40,6 +41,25 @@ Status ValidateAdmission(const Operation& op, std::string_view verb, Value old, 
 Error InvalidObject(const Operation& op, Value object, api::FieldErrors& errors) {
   return Invalid(op.resource->group_version.group, op.resource->kind,
                  object["metadata"]["name"].AsString(), errors.Take());
+}
+
+api::ManagerInfo ManagerOf(const Operation& op, const std::string& api_version, Time now) {
+  return {op.options.field_manager, op.subresource ? op.subresource->name : std::string_view(),
+          api_version, now};
+}
+
+// What was asked for with defaults, and the fields of it entered under the client's name. Taken
+// before admission and preparation: what they add belongs to nobody. Server-side apply has done
+// this already.
+Object Defaulted(const Operation& op, const Object& asked, const Object& before, Time now) {
+  const api::Rules& rules = api::RulesFor(*op.resource);
+  Editor edit(asked);
+  if (op.resource->namespaced) edit.Root()["metadata"].Set("namespace", op.info.ns);
+  if (rules.set_defaults) rules.set_defaults(edit.Root());
+  Object object = std::move(edit).Finish(op.resource->message);
+  if (op.apply) return object;
+  const std::string api_version = op.resource->group_version.ToString();
+  return api::TrackUpdate(ManagerOf(op, api_version, now), *op.resource->message, before, object);
 }
 
 // Everything but metadata, status and the type: what metadata.generation counts.
@@ -142,11 +162,9 @@ Status CheckAgainstUrl(const Operation& op, Value object) {
 Result<Object> PrepareCreate(const Operation& op, const Object& asked, const WriteContext& context,
                              std::vector<std::string>& warnings) {
   const api::Rules& rules = api::RulesFor(*op.resource);
-  Editor edit(asked);
+  Editor edit(Defaulted(op, asked, Object(), context.view.now()));
   Mut root = edit.Root();
   Mut metadata = root["metadata"];
-  if (op.resource->namespaced) metadata.Set("namespace", op.info.ns);
-  if (rules.set_defaults) rules.set_defaults(root);
   RETURN_IF_ERROR(Mutate(op, "create", Value(), root, context));
 
   for (const char* key : {"resourceVersion", "selfLink", "deletionTimestamp",
@@ -205,13 +223,11 @@ Result<Object> PrepareUpdate(const Operation& op, const Object& asked, const Obj
   const api::Rules& rules = api::RulesFor(*op.resource);
   const bool status = op.subresource && op.subresource->name == "status";
   const Value old = current.root();
-  Editor edit(asked);
+  Editor edit(Defaulted(op, asked, current, context.view.now()));
   edit.Keep(current);
   Mut root = edit.Root();
   Mut metadata = root["metadata"];
-  if (op.resource->namespaced) metadata.Set("namespace", op.info.ns);
   metadata.Set("resourceVersion", old["metadata"]["resourceVersion"]);
-  if (rules.set_defaults) rules.set_defaults(root);
   RETURN_IF_ERROR(Mutate(op, "update", old, root, context));
   KeepSystemMetadata(metadata, old["metadata"]);
   if (status) {

@@ -1,0 +1,85 @@
+#include "preflight/recorder.h"
+
+#include <gtest/gtest.h>
+
+#include "api/json.h"
+#include "base/file.h"
+
+namespace sextant::preflight {
+namespace {
+
+class RecorderTest : public testing::Test {
+ protected:
+  RecorderTest() : dir_(*TempDir::Make("recorder")) {
+    options_.track = "kubernetes";
+    options_.kind = "kubernetes-gpu-preflight";
+    options_.experiment_id = "kubernetes-day02-preflight-20260916-001";
+    options_.required = {"kubectl", "nvidia-smi"};
+    options_.reason = "No GPU Kubernetes context was accessed; no workload was executed.";
+    options_.directory = dir_.path() + "/evidence";
+    options_.path = dir_.path() + "/bin";
+    (void)MakeDirectories(options_.path, 0755);
+  }
+  void Install(const std::string& name, mode_t mode = 0755) {
+    ASSERT_TRUE(WriteFileAtomic(options_.path + "/" + name, "#!/bin/sh\n", mode));
+  }
+
+  TempDir dir_;
+  RealClock clock_;
+  RecorderOptions options_;
+};
+
+TEST_F(RecorderTest, OneOfTwoWordForWord) {
+  Install("kubectl");
+  auto recording = Record(options_, clock_);
+  ASSERT_TRUE(recording) << recording.error().message;
+  EXPECT_EQ(recording->text,
+            "required executables: 2\navailable executables: 1\nkubectl: available\n"
+            "nvidia-smi: unsupported\nstatus: skipped (no cluster workload was executed)\n");
+  auto text = ReadFile(recording->file, 1 << 20);
+  ASSERT_TRUE(text);
+  auto evidence = api::ParseJson(*text);
+  ASSERT_TRUE(evidence);
+  EXPECT_EQ((*evidence)["mode"].AsString(), "none");
+  EXPECT_EQ((*evidence)["status"].AsString(), "skipped");
+  ASSERT_EQ((*evidence)["checks"].size(), 3u);
+  EXPECT_EQ((*evidence)["checks"].at(1)["status"].AsString(), "unsupported");
+}
+
+TEST_F(RecorderTest, BothAndNone) {
+  auto none = Record(options_, clock_);
+  ASSERT_TRUE(none);
+  EXPECT_NE(none->text.find("available executables: 0\n"), std::string::npos);
+  Install("kubectl");
+  Install("nvidia-smi");
+  options_.experiment_id = "second";
+  auto both = Record(options_, clock_);
+  ASSERT_TRUE(both);
+  EXPECT_NE(both->text.find("available executables: 2\n"), std::string::npos);
+  EXPECT_NE(both->text.find("status: skipped"), std::string::npos) << "never passed";
+}
+
+TEST_F(RecorderTest, AFileThatCannotRunDoesNotCount) {
+  Install("kubectl", 0644);
+  EXPECT_FALSE(OnPath("kubectl", options_.path));
+}
+
+TEST_F(RecorderTest, NeverOverwrites) {
+  ASSERT_TRUE(Record(options_, clock_));
+  auto again = Record(options_, clock_);
+  ASSERT_FALSE(again);
+  EXPECT_NE(again.error().message.find("exists already"), std::string::npos);
+}
+
+TEST_F(RecorderTest, RefusesWhatIsNoName) {
+  for (const char* id : {"", "../x", "a/b", ".hidden", "a b"}) {
+    options_.experiment_id = id;
+    EXPECT_FALSE(Record(options_, clock_)) << id;
+  }
+  options_.experiment_id = "good";
+  options_.reason = "";
+  EXPECT_FALSE(Record(options_, clock_));
+}
+
+}  // namespace
+}  // namespace sextant::preflight
