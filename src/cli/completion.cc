@@ -6,7 +6,7 @@ namespace sextant::cli {
 namespace {
 
 // The words of a help text: subcommands (two blanks, a word) and long options.
-constexpr char kBash[] = R"(_sextant() {
+constexpr char kBash[] = R"sh(_sextant() {
   local cur=${COMP_WORDS[COMP_CWORD]} words=() i
   for ((i = 1; i < COMP_CWORD; i++)); do
     case ${COMP_WORDS[i]} in -*) ;; *) words+=("${COMP_WORDS[i]}") ;; esac
@@ -15,16 +15,16 @@ constexpr char kBash[] = R"(_sextant() {
     grep -oE '^  [a-z][a-z-]+|--[a-z][a-z-]+')" -- "$cur"))
 }
 complete -o default -F _sextant sextant
-)";
-constexpr char kZsh[] = R"(#compdef sextant
+)sh";
+constexpr char kZsh[] = R"sh(#compdef sextant
 autoload -U +X bashcompinit && bashcompinit
-)";
-constexpr char kFish[] = R"(function __sextant_words
+)sh";
+constexpr char kFish[] = R"sh(function __sextant_words
   set -l words (commandline -opc | string match -rv '^-')
   $words --help 2>/dev/null | string match -rga '^  ([a-z][a-z-]+)|(--[a-z][a-z-]+)'
 end
 complete -c sextant -a '(__sextant_words)'
-)";
+)sh";
 
 }  // namespace
 
