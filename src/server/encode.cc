@@ -145,7 +145,7 @@ void AddColumns(const TableKind& table, Mut columns) {
     item.Set("name", column.name);
     item.Set("type", column.type);
     item.Set("format", column.format);
-    item.Set("description", column.description);
+    item.Set("description", "");
     item.Set("priority", column.priority);
   }
 }
@@ -155,7 +155,9 @@ void AddRow(const Object& object, const TableKind& table, const EncodeContext& c
   Mut row = rows.Append();
   Mut cells = row["cells"];
   cells.SetList();
-  table.cells(object.root(), context.now, cells);
+  for (const Column& column : table.columns) {
+    column.cell(object.root(), context.now, cells.Append());
+  }
   Mut carried = row["object"];
   switch (context.include) {
     case IncludeObject::kNone:

@@ -13,16 +13,17 @@ namespace sextant::server {
 
 struct Column {
   std::string_view name;
-  std::string_view type;         // "string", "integer", "date", "boolean"
-  std::string_view format;       // "name" for the first, else ""
-  std::string_view description;  // our own sentence
-  int priority = 0;              // above 0: only with -o wide
+  std::string_view type;    // "string", "integer", "boolean"
+  std::string_view format;  // "name" for the first, else ""
+  int priority = 0;         // above 0: only with -o wide
+  // Writes the cell of one object.
+  void (*cell)(api::Value object, Time now, api::Mut out) = nullptr;
 };
 
 struct TableKind {
+  std::string_view group;
+  std::string_view plural;
   std::span<const Column> columns;
-  // Appends one cell a column to the list `cells`.
-  void (*cells)(api::Value object, Time now, api::Mut cells) = nullptr;
 };
 
 // The kind's own table, or Name and Created At (what the server prints for kinds without one).
