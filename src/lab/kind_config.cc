@@ -1,0 +1,347 @@
+#include "lab/kind_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "api/yaml.h"
+#include "base/version.h"
+#include "lab/known_names.h"
+
+namespace sextant::lab {
+namespace {
+
+using api::Value;
+
+constexpr size_t kMaxNodes = 10'000;
+
+enum class Use : uint8_t {
+  kRead,     // has an effect
+  kNoEffect, // accepted: there is nothing here that it could change
+  kRefused,
+};
+struct Key {
+  std::string_view name;
+  Use use;
+  std::string_view why = {};
+};
+
+constexpr std::array<Key, 12> kClusterKeys = {{
+    {"kind", Use::kRead},
+    {"apiVersion", Use::kRead},
+    {"name", Use::kRead},
+    {"nodes", Use::kRead},
+    {"networking", Use::kRead},
+    {"featureGates", Use::kRead},
+    {"runtimeConfig", Use::kRead},
+    {"kubeadmConfigPatches", Use::kRead},
+    {"containerdConfigPatches", Use::kNoEffect, "there is no containerd; CDI needs no switch here"},
+    {"kubeadmConfigPatchesJSON6902", Use::kRefused, "JSON patches of kubeadm's files are not read"},
+    {"containerdConfigPatchesJSON6902", Use::kRefused, "there is no containerd"},
+    {"defaultNodeImage", Use::kRefused, "nodes are simulated; they have no image"},
+}};
+constexpr std::array<Key, 7> kNodeKeys = {{
+    {"role", Use::kRead},
+    {"image", Use::kRead},
+    {"labels", Use::kRead},
+    {"kubeadmConfigPatches", Use::kRead},
+    {"extraMounts", Use::kNoEffect, "a simulated node has no file system of its own"},
+    {"extraPortMappings", Use::kRefused, "a simulated node has no ports; use kubectl port-forward"},
+    {"kubeadmConfigPatchesJSON6902", Use::kRefused, "JSON patches of kubeadm's files are not read"},
+}};
+constexpr std::array<Key, 8> kNetworkingKeys = {{
+    {"apiServerAddress", Use::kRead},
+    {"apiServerPort", Use::kRead},
+    {"ipFamily", Use::kRead},
+    {"podSubnet", Use::kRefused, "the lab's Pods have 10.244.0.0/16"},
+    {"serviceSubnet", Use::kRefused, "the lab's Services have 10.96.0.0/16"},
+    {"disableDefaultCNI", Use::kNoEffect, "the lab has no CNI"},
+    {"kubeProxyMode", Use::kNoEffect, "the lab has no kube-proxy"},
+    {"dnsSearch", Use::kNoEffect, "Pods have no name server"},
+}};
+
+class Reader {
+ public:
+  Reader(const api::YamlDocument& document, std::string_view file)
+      : document_(document), file_(file) {}
+
+  Result<KindFile> Read() {
+    const Value root = document_.object.root();
+    RETURN_IF_ERROR(CheckKeys(root, "", kClusterKeys));
+    if (root["kind"].AsString() != "Cluster") {
+      return Wrong(root["kind"] ? root["kind"] : root, "kind: must be Cluster");
+    }
+    if (root["apiVersion"].AsString() != "kind.x-k8s.io/v1alpha4") {
+      return Wrong(root["apiVersion"] ? root["apiVersion"] : root,
+                   "apiVersion: must be kind.x-k8s.io/v1alpha4");
+    }
+    out_.config.name = root["name"].AsString();
+    RETURN_IF_ERROR(ReadNetworking(root["networking"]));
+    RETURN_IF_ERROR(ReadGates(root["featureGates"]));
+    RETURN_IF_ERROR(ReadRuntimeConfig(root["runtimeConfig"]));
+    RETURN_IF_ERROR(ReadKubeadm(root["kubeadmConfigPatches"], nullptr));
+    RETURN_IF_ERROR(ReadNodes(root["nodes"]));
+    TellUnserved();
+    return std::move(out_);
+  }
+
+ private:
+  std::unexpected<Error> Wrong(Value at, std::string_view what) const {
+    return Fail(UsageError(fmt::format("{}:{}: {}", file_, document_.PlaceOf(at).line, what)));
+  }
+
+  template <size_t N>
+  Status CheckKeys(Value map, std::string_view path, const std::array<Key, N>& known) {
+    for (auto [name, value] : map.members()) {
+      const auto key = std::find_if(known.begin(), known.end(),
+                                    [&](const Key& k) { return k.name == name; });
+      const std::string full = fmt::format("{}{}", path, name);
+      if (key == known.end()) {
+        std::vector<std::string> names;
+        for (const Key& k : known) names.emplace_back(k.name);
+        return Wrong(value, fmt::format("unknown field \"{}\"{}", full, DidYouMean(name, names)));
+      }
+      if (key->use == Use::kRefused) {
+        return Wrong(value, fmt::format("{} is not supported: {}", full, key->why));
+      }
+      if (key->use == Use::kNoEffect) {
+        Notice(fmt::format("{} has no effect: {}", full, key->why));
+      }
+    }
+    return {};
+  }
+
+  void Notice(std::string text) {
+    if (std::find(out_.notices.begin(), out_.notices.end(), text) == out_.notices.end()) {
+      out_.notices.push_back(std::move(text));
+    }
+  }
+
+  Status ReadNetworking(Value networking) {
+    RETURN_IF_ERROR(CheckKeys(networking, "networking.", kNetworkingKeys));
+    if (networking["apiServerAddress"]) {
+      out_.config.listen_address = networking["apiServerAddress"].AsString();
+    }
+    const int64_t port = networking["apiServerPort"].AsInt();
+    if (port < -1 || port > 65535) {
+      return Wrong(networking["apiServerPort"], "networking.apiServerPort: must be a port number");
+    }
+    out_.config.port = port > 0 ? static_cast<int>(port) : 0;
+    const std::string_view family = networking["ipFamily"].AsString("ipv4");
+    if (family != "ipv4") {
+      return Wrong(networking["ipFamily"],
+                   fmt::format("networking.ipFamily: {} is not supported, only ipv4", family));
+    }
+    return {};
+  }
+
+  Status SetGate(Value at, std::string_view name, bool on) {
+    const KnownGate* gate = FindGate(name);
+    if (!gate && name != "AllAlpha" && name != "AllBeta") {
+      return Wrong(at, fmt::format("unknown feature gate \"{}\" in Kubernetes 1.36{}", name,
+                                   DidYouMean(name, GateNames())));
+    }
+    if (gate && gate->locked && gate->on != on) {
+      return Wrong(at, fmt::format("feature gate {} is locked to {} in Kubernetes 1.36", name,
+                                   gate->on));
+    }
+    out_.config.feature_gates[std::string(name)] = on;
+    return {};
+  }
+
+  Status ReadGates(Value gates) {
+    for (auto [name, on] : gates.members()) {
+      if (on.kind() != api::Kind::kBool) {
+        return Wrong(on, fmt::format("featureGates.{}: must be true or false", name));
+      }
+      RETURN_IF_ERROR(SetGate(on, name, on.AsBool()));
+    }
+    return {};
+  }
+
+  Status SetRuntimeConfig(Value at, std::string_view version, std::string_view value) {
+    const std::vector<std::string>& known = KnownGroupVersions();
+    const bool all = version == "api/all" || version == "api/ga" || version == "api/beta" ||
+                     version == "api/alpha";
+    if (!all && std::find(known.begin(), known.end(), version) == known.end()) {
+      return Wrong(at, fmt::format("unknown group version \"{}\" in Kubernetes 1.36{}", version,
+                                   DidYouMean(version, known)));
+    }
+    out_.config.runtime_config[std::string(version)] = value;
+    return {};
+  }
+
+  Status ReadRuntimeConfig(Value config) {
+    for (auto [version, value] : config.members()) {
+      RETURN_IF_ERROR(SetRuntimeConfig(
+          value, version,
+          value.kind() == api::Kind::kBool ? (value.AsBool() ? "true" : "false")
+                                           : value.AsString()));
+    }
+    return {};
+  }
+
+  // "a=true,b=false" of one flag.
+  template <typename F>
+  Status ReadPairs(Value at, std::string_view flag, std::string_view text, F set) {
+    while (!text.empty()) {
+      const size_t comma = text.find(',');
+      const std::string_view pair = text.substr(0, comma);
+      const size_t equals = pair.find('=');
+      if (equals == std::string_view::npos) {
+        return Wrong(at, fmt::format("{}: \"{}\" is no name=value", flag, pair));
+      }
+      RETURN_IF_ERROR(set(pair.substr(0, equals), pair.substr(equals + 1)));
+      if (comma == std::string_view::npos) break;
+      text.remove_prefix(comma + 1);
+    }
+    return {};
+  }
+
+  Status ApplyArgument(Value at, std::string_view name, std::string_view value, NodeConfig* node) {
+    if (name == "runtime-config") {
+      return ReadPairs(at, name, value, [&](std::string_view key, std::string_view on) {
+        return SetRuntimeConfig(at, key, on);
+      });
+    }
+    if (name == "feature-gates") {
+      return ReadPairs(at, name, value, [&](std::string_view key, std::string_view on) {
+        return SetGate(at, key, on == "true");
+      });
+    }
+    if (name == "node-labels" && node) {
+      return ReadPairs(at, name, value, [&](std::string_view key, std::string_view label) {
+        node->labels[std::string(key)] = label;
+        return Status();
+      });
+    }
+    if (name == "enable-admission-plugins") {
+      out_.config.admission_plugins.emplace_back(value);
+      Notice(fmt::format("enable-admission-plugins={}: plugins that this server lacks have no effect",
+                         value));
+      return {};
+    }
+    return Wrong(at, fmt::format("kubeadmConfigPatches: the argument --{} is not supported", name));
+  }
+
+  // Arguments as kubeadm v1beta4 lists them ({name, value}) or as v1beta3 maps them.
+  Status ReadArguments(Value at, Value arguments, NodeConfig* node) {
+    for (Value argument : arguments.items()) {
+      RETURN_IF_ERROR(ApplyArgument(at, argument["name"].AsString(), argument["value"].AsString(),
+                                    node));
+    }
+    for (auto [name, value] : arguments.members()) {
+      RETURN_IF_ERROR(ApplyArgument(at, name, value.AsString(), node));
+    }
+    return {};
+  }
+
+  Status ReadKubeadm(Value patches, NodeConfig* node) {
+    for (Value patch : patches.items()) {
+      auto parsed = api::ParseYaml(patch.AsString());
+      if (!parsed) {
+        return Wrong(patch, fmt::format("kubeadmConfigPatches: {}", parsed.error().message));
+      }
+      for (const api::YamlDocument& one : *parsed) {
+        const api::Object& object = one.object;
+        const std::string_view kind = object["kind"].AsString();
+        if (kind == "ClusterConfiguration") {
+          for (const char* part : {"apiServer", "controllerManager", "scheduler"}) {
+            RETURN_IF_ERROR(ReadArguments(patch, object[part]["extraArgs"], node));
+          }
+        } else if (kind == "InitConfiguration" || kind == "JoinConfiguration") {
+          RETURN_IF_ERROR(
+              ReadArguments(patch, object["nodeRegistration"]["kubeletExtraArgs"], node));
+        } else if (kind == "KubeletConfiguration") {
+          Notice("kubeadmConfigPatches: KubeletConfiguration has no effect on simulated kubelets");
+        } else {
+          return Wrong(patch, fmt::format("kubeadmConfigPatches: kind \"{}\" is not supported", kind));
+        }
+      }
+    }
+    return {};
+  }
+
+  // kindest/node:v1.36.1@sha256:...: another minor is another Kubernetes.
+  Status CheckImage(Value image) {
+    std::string_view text = image.AsString();
+    text = text.substr(0, text.find('@'));
+    const size_t tag = text.rfind(":v1.");
+    if (tag == std::string_view::npos) return {};
+    const std::string_view minor = text.substr(tag + 4, text.find('.', tag + 4) - tag - 4);
+    if (minor == std::to_string(version::kKubernetesMinor)) return {};
+    return Wrong(image, fmt::format("image: this lab is Kubernetes 1.{}, not 1.{}",
+                                    version::kKubernetesMinor, minor));
+  }
+
+  Status ReadNodes(Value nodes) {
+    if (nodes.size() > kMaxNodes) {
+      return Wrong(nodes, fmt::format("nodes: at most {}", kMaxNodes));
+    }
+    bool control_plane = false;
+    for (Value node : nodes.items()) {
+      RETURN_IF_ERROR(CheckKeys(node, "nodes[].", kNodeKeys));
+      NodeConfig out;
+      const std::string_view role = node["role"].AsString("control-plane");
+      if (role != "control-plane" && role != "worker") {
+        return Wrong(node["role"], fmt::format("role: \"{}\" must be control-plane or worker", role));
+      }
+      out.control_plane = role == "control-plane";
+      control_plane = control_plane || out.control_plane;
+      out.image = node["image"].AsString();
+      RETURN_IF_ERROR(CheckImage(node["image"]));
+      for (auto [key, value] : node["labels"].members()) {
+        out.labels[std::string(key)] = value.AsString();
+      }
+      RETURN_IF_ERROR(ReadKubeadm(node["kubeadmConfigPatches"], &out));
+      out_.config.nodes.push_back(std::move(out));
+    }
+    if (nodes && !control_plane) return Wrong(nodes, "nodes: at least one must be a control-plane");
+    if (out_.config.nodes.empty()) out_.config.nodes.push_back({.control_plane = true});
+    return {};
+  }
+
+  // What is known but not served by this version, in one line.
+  void TellUnserved() {
+    std::vector<std::string> names;
+    for (const auto& [gate, on] : out_.config.feature_gates) {
+      if (on) names.push_back(gate);
+    }
+    for (const auto& [version, on] : out_.config.runtime_config) {
+      if (on == "true") names.push_back(version);
+    }
+    if (names.empty()) return;
+    Notice(fmt::format("accepted, not served yet: {}", fmt::join(names, ", ")));
+  }
+
+  const api::YamlDocument& document_;
+  const std::string file_;
+  KindFile out_;
+};
+
+}  // namespace
+
+Result<KindFile> ReadKindFile(std::string_view text, std::string_view file_name) {
+  auto documents = api::ParseYaml(text);
+  if (!documents) {
+    return Fail(UsageError(fmt::format("{}: {}", file_name, documents.error().message)));
+  }
+  if (documents->size() != 1 || !documents->front().object.root().IsMap()) {
+    return Fail(UsageError(fmt::format("{}:1: must hold one kind: Cluster", file_name)));
+  }
+  return Reader(documents->front(), file_name).Read();
+}
+
+void NameNodes(LabConfig& config) {
+  int planes = 0;
+  int workers = 0;
+  for (NodeConfig& node : config.nodes) {
+    int& count = node.control_plane ? planes : workers;
+    ++count;
+    node.name = fmt::format("{}-{}{}", config.name, node.control_plane ? "control-plane" : "worker",
+                            count == 1 ? "" : std::to_string(count));
+  }
+}
+
+}  // namespace sextant::lab

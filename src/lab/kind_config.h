@@ -1,0 +1,30 @@
+// kind's cluster file (kind.x-k8s.io/v1alpha4), read as it is. Every field is honoured or refused by
+// name; what is accepted without an effect is named in a notice.
+//
+//   ASSIGN_OR_RETURN(KindFile file, ReadKindFile(text, "fake-gpu-cluster.yaml"));
+//
+// Errors: UsageError "<file>:<line>: <what>", with the nearest right word. Pure; any thread.
+// Source: sigs.k8s.io/kind pkg/apis/config/v1alpha4/types.go.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "lab/config.h"
+
+namespace sextant::lab {
+
+struct KindFile {
+  LabConfig config;  // name as in the file, or empty
+  std::vector<std::string> notices;
+};
+
+Result<KindFile> ReadKindFile(std::string_view text, std::string_view file_name);
+
+// Names as kind gives them: <cluster>-control-plane, -control-plane2, <cluster>-worker, -worker2.
+// Call after the cluster's name is settled.
+void NameNodes(LabConfig& config);
+
+}  // namespace sextant::lab

@@ -1,0 +1,70 @@
+#include "lab/kind_config.h"
+
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+
+namespace sextant::lab {
+namespace {
+
+constexpr char kHead[] = "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\n";
+
+TEST(KindConfigTest, ReadsThePublishedFileAsItIs) {
+  auto text = ReadFile(SEXTANT_SOURCE_DIR "/../shared/cases/fake-gpu-cluster.yaml", 1 << 20);
+  if (!text) GTEST_SKIP() << "shared/cases is not beside this checkout";
+  auto file = ReadKindFile(*text, "fake-gpu-cluster.yaml");
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_EQ(file->config.name, "gpu-lab");
+  NameNodes(file->config);
+  ASSERT_EQ(file->config.nodes.size(), 3u);
+  EXPECT_EQ(file->config.nodes[0].name, "gpu-lab-control-plane");
+  EXPECT_EQ(file->config.nodes[1].name, "gpu-lab-worker");
+  EXPECT_EQ(file->config.nodes[2].name, "gpu-lab-worker2");
+  EXPECT_EQ(file->config.feature_gates.size(), 6u);
+  EXPECT_EQ(file->config.runtime_config.at("scheduling.k8s.io/v1alpha2"), "true");
+}
+
+struct Refusal {
+  std::string text;
+  std::string error;
+};
+
+TEST(KindConfigTest, RefusesByNameAndLine) {
+  const std::vector<Refusal> cases = {
+      {"featureGates:\n  GangSchedulin: true\n",
+       "f.yaml:4: unknown feature gate \"GangSchedulin\" in Kubernetes 1.36 (did you mean "
+       "\"GangScheduling\"?)"},
+      {"runtimeConfig:\n  resource.k8s.io/v1beta7: \"true\"\n",
+       "f.yaml:4: unknown group version \"resource.k8s.io/v1beta7\" in Kubernetes 1.36 (did you "
+       "mean \"resource.k8s.io/v1beta1\"?)"},
+      {"nodez: []\n", "f.yaml:3: unknown field \"nodez\" (did you mean \"nodes\"?)"},
+      {"nodes:\n- role: boss\n", "f.yaml:4: role: \"boss\" must be control-plane or worker"},
+      {"nodes:\n- role: worker\n", "f.yaml:3: nodes: at least one must be a control-plane"},
+      {"nodes:\n- role: control-plane\n  image: kindest/node:v1.33.1\n",
+       "f.yaml:5: image: this lab is Kubernetes 1.36, not 1.33"},
+      {"networking:\n  podSubnet: 10.0.0.0/8\n",
+       "f.yaml:4: networking.podSubnet is not supported: the lab's Pods have 10.244.0.0/16"},
+      {"featureGates:\n  DynamicResourceAllocation: false\n",
+       "f.yaml:4: feature gate DynamicResourceAllocation is locked to true in Kubernetes 1.36"},
+  };
+  for (const Refusal& one : cases) {
+    auto file = ReadKindFile(kHead + one.text, "f.yaml");
+    ASSERT_FALSE(file) << one.text;
+    EXPECT_EQ(file.error().message, one.error);
+  }
+}
+
+TEST(KindConfigTest, NodeLabelsComeFromBothPlaces) {
+  auto file = ReadKindFile(std::string(kHead) +
+                               "nodes:\n- role: control-plane\n- role: worker\n  labels: {a: b}\n"
+                               "  kubeadmConfigPatches:\n  - |\n    kind: JoinConfiguration\n"
+                               "    nodeRegistration:\n      kubeletExtraArgs:\n"
+                               "        node-labels: \"c=d,e=f\"\n",
+                           "f.yaml");
+  ASSERT_TRUE(file) << file.error().message;
+  const std::map<std::string, std::string> wanted = {{"a", "b"}, {"c", "d"}, {"e", "f"}};
+  EXPECT_EQ(file->config.nodes[1].labels, wanted);
+}
+
+}  // namespace
+}  // namespace sextant::lab
