@@ -1,0 +1,230 @@
+#include "lab/state.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "api/json.h"
+#include "base/file.h"
+
+namespace sextant::lab {
+namespace {
+
+using api::Editor;
+using api::Mut;
+using api::Object;
+using api::Value;
+
+constexpr size_t kMaxFile = 16 << 20;
+constexpr size_t kMaxName = 63;
+
+std::string Env(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+constexpr std::pair<RuntimeMode, std::string_view> kModes[] = {
+    {RuntimeMode::kAuto, "auto"},
+    {RuntimeMode::kProcess, "process"},
+    {RuntimeMode::kSimulated, "simulated"}};
+
+void SetNode(Mut out, const NodeConfig& node) {
+  out.Set("name", node.name);
+  out.Set("controlPlane", node.control_plane);
+  out.Set("image", node.image);
+  out["labels"].SetMap();
+  for (const auto& [key, value] : node.labels) out["labels"].Set(key, value);
+}
+
+NodeConfig ReadNode(Value node) {
+  NodeConfig out;
+  out.name = node["name"].AsString();
+  out.control_plane = node["controlPlane"].AsBool();
+  out.image = node["image"].AsString();
+  for (auto [key, value] : node["labels"].members()) {
+    out.labels[std::string(key)] = value.AsString();
+  }
+  return out;
+}
+
+Result<Object> ReadObject(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxFile));
+  auto object = api::ParseJson(text);
+  if (!object) {
+    return Fail(UsageError(fmt::format("{} is damaged ({}); remove the lab with `sextant down`",
+                                       path, object.error().message)));
+  }
+  return object;
+}
+
+}  // namespace
+
+std::string SerialiseRecord(const LabRecord& record) {
+  Editor edit;
+  Mut root = edit.Root();
+  const LabConfig& config = record.config;
+  root.Set("version", 1);
+  root.Set("name", config.name);
+  for (const NodeConfig& node : config.nodes) SetNode(root["nodes"].Append(), node);
+  root["pools"].SetList();
+  for (const PoolConfig& pool : config.pools) {
+    Mut out = root["pools"].Append();
+    out.Set("name", pool.name);
+    out.Set("model", pool.model);
+    out.Set("count", pool.count);
+    out.Set("allocation", pool.allocation);
+  }
+  root.Set("listenAddress", config.listen_address);
+  root.Set("port", config.port);
+  for (const auto& [mode, name] : kModes)
+    if (mode == config.runtime) root.Set("runtime", name);
+  for (const auto& [gate, on] : config.feature_gates) root["featureGates"].Set(gate, on);
+  for (const auto& [name, on] : config.runtime_config) root["runtimeConfig"].Set(name, on);
+  root.Set("ephemeral", record.ephemeral);
+  root.Set("context", record.context);
+  root.Set("kubeconfig", record.kubeconfig);
+  const Object object = std::move(edit).Finish();
+  return api::ToJson(object.root(), {.indent = 2, .newline = true});
+}
+
+Result<LabRecord> ParseRecord(std::string_view json) {
+  ASSIGN_OR_RETURN(const Object object, api::ParseJson(json));
+  if (object["version"].AsInt() != 1) {
+    return Fail(UsageError("the lab's state was made by a newer sextant; use that one"));
+  }
+  LabRecord record;
+  LabConfig& config = record.config;
+  config.name = object["name"].AsString();
+  for (Value node : object["nodes"].items()) config.nodes.push_back(ReadNode(node));
+  for (Value pool : object["pools"].items()) {
+    config.pools.push_back({std::string(pool["name"].AsString()),
+                            std::string(pool["model"].AsString()),
+                            static_cast<int>(pool["count"].AsInt()),
+                            std::string(pool["allocation"].AsString("plugin"))});
+  }
+  config.listen_address = object["listenAddress"].AsString("127.0.0.1");
+  config.port = static_cast<int>(object["port"].AsInt());
+  for (const auto& [mode, name] : kModes)
+    if (object["runtime"].AsString() == name) config.runtime = mode;
+  for (auto [gate, on] : object["featureGates"].members()) {
+    config.feature_gates[std::string(gate)] = on.AsBool();
+  }
+  for (auto [name, on] : object["runtimeConfig"].members()) {
+    config.runtime_config[std::string(name)] = on.AsString();
+  }
+  record.ephemeral = object["ephemeral"].AsBool();
+  record.context = object["context"].AsString();
+  record.kubeconfig = object["kubeconfig"].AsString();
+  return record;
+}
+
+Result<std::string> StateHome() {
+  if (std::string home = Env("SEXTANT_HOME"); !home.empty()) return home;
+  if (std::string state = Env("XDG_STATE_HOME"); !state.empty()) return state + "/sextant";
+  if (std::string home = Env("HOME"); !home.empty()) return home + "/.local/state/sextant";
+  return Fail(UsageError("neither SEXTANT_HOME nor HOME is set: say where labs keep their state"));
+}
+
+Status CheckLabName(const std::string& name) {
+  const auto good = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '-';
+  };
+  if (name.empty() || name.size() > kMaxName || !std::all_of(name.begin(), name.end(), good) ||
+      name.front() == '.' || name.front() == '-') {
+    return Fail(UsageError(fmt::format(
+        "'{}' is not a valid cluster name, cluster names must match `^[a-z0-9.-]+$`", name)));
+  }
+  return {};
+}
+
+LabState::LabState(std::string name, std::string directory)
+    : name_(std::move(name)), directory_(std::move(directory)) {}
+
+Result<LabState> LabState::Of(const std::string& name) {
+  RETURN_IF_ERROR(CheckLabName(name));
+  ASSIGN_OR_RETURN(const std::string home, StateHome());
+  return LabState(name, fmt::format("{}/labs/{}", home, name));
+}
+
+Result<std::vector<std::string>> LabState::List() {
+  ASSIGN_OR_RETURN(const std::string home, StateHome());
+  std::vector<std::string> names;
+  DIR* directory = ::opendir((home + "/labs").c_str());
+  if (!directory) return names;
+  while (const dirent* entry = ::readdir(directory)) {
+    const std::string name = entry->d_name;
+    if (name.front() == '.') continue;
+    auto state = Of(name);
+    if (state && state->exists()) names.push_back(name);
+  }
+  ::closedir(directory);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool LabState::exists() const { return ::access(file("config.json").c_str(), F_OK) == 0; }
+
+bool LabState::running() const {
+  const int fd = ::open(file("lock").c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool free = ::flock(fd, LOCK_EX | LOCK_NB) == 0;
+  ::close(fd);
+  return !free;
+}
+
+Status LabState::Lock() {
+  RETURN_IF_ERROR(MakeDirectories(directory_, 0700));
+  lock_fd_ = ::open(file("lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (lock_fd_ < 0) return Fail(FileError("open", file("lock"), errno));
+  if (::flock(lock_fd_, LOCK_EX | LOCK_NB) != 0) {
+    return Fail(UsageError(fmt::format("the lab {} is running already", name_)));
+  }
+  return {};
+}
+
+Status LabState::Write(const LabRecord& record) const {
+  RETURN_IF_ERROR(MakeDirectories(directory_, 0700));
+  return WriteFileAtomic(file("config.json"), SerialiseRecord(record), 0600);
+}
+
+Result<LabRecord> LabState::Read() const {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(file("config.json"), kMaxFile));
+  auto record = ParseRecord(text);
+  if (!record) {
+    return Fail(UsageError(fmt::format("{}: {}", file("config.json"), record.error().message)));
+  }
+  return record;
+}
+
+Status LabState::WriteStatus(const LabStatus& status) const {
+  Editor edit;
+  edit.Root().Set("pid", status.pid);
+  edit.Root().Set("server", status.server);
+  edit.Root().Set("runtime", status.runtime);
+  edit.Root().Set("explanation", status.explanation);
+  const Object object = std::move(edit).Finish();
+  return WriteFileAtomic(file("status.json"), api::ToJson(object.root(), {.newline = true}), 0600);
+}
+
+Result<LabStatus> LabState::ReadStatus() const {
+  ASSIGN_OR_RETURN(const Object object, ReadObject(file("status.json")));
+  return LabStatus{object["pid"].AsInt(), std::string(object["server"].AsString()),
+                   std::string(object["runtime"].AsString()),
+                   std::string(object["explanation"].AsString())};
+}
+
+Status LabState::Remove() const {
+  std::error_code error;
+  std::filesystem::remove_all(directory_, error);
+  if (error) return Fail(FileError("remove", directory_, error.value()));
+  return {};
+}
+
+}  // namespace sextant::lab
