@@ -55,7 +55,7 @@ function(sextant_room name)
   set(benches ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   list(FILTER benches INCLUDE REGEX "_bench\\.cc$")
-  list(FILTER sources EXCLUDE REGEX "_(test|bench|fuzz|main)\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "(_(test|bench|fuzz|main)|/main)\\.cc$")
   if(NOT sources AND NOT ARG_SOURCES)
     set(sources ${CMAKE_BINARY_DIR}/pch.cc)  # a room of headers only, so far
   endif()

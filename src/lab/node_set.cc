@@ -18,6 +18,7 @@ namespace sextant::lab {
 namespace {
 
 using api::Object;
+using api::Value;
 
 constexpr std::string_view kAgentCommand = "sextant-node-agent";
 constexpr std::string_view kAgentUser = "system:serviceaccount:kube-system:nvidia-device-plugin";
@@ -70,14 +71,14 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
     node_client_ = api.Client({"system:sextant-kubelets", "", {"system:masters"}, {}}, parts_.core);
     node_informers_ = std::make_unique<client::SharedInformers>(*node_client_);
     agent_client_ = api.Client(AgentUser(), parts_.core);
-    labels_ = informers.For({.gvr = client::kNodes}).Subscribe([this](const client::Change& c) {
-      if (!c.deleted()) LabelRole(c.after);
+    nodes_watch_ = informers.For({.gvr = client::kNodes}).Subscribe([this](const client::Change& c) {
+      c.deleted() ? NodeDeleted(std::string(c.before.name())) : NodeSeen(c.after);
     });
     for (const NodeConfig& node : parts_.config.nodes) AddNode(node);
   }
 
   void Stop() override {
-    labels_.reset();
+    nodes_watch_.reset();
     for (auto& [name, node] : nodes_) {
       node->kubelet->Stop();
       kubelets_.Remove(name);
@@ -190,6 +191,35 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
     nodes_.emplace(config.name, std::move(node));
   }
 
+  // A node that was added through the API, or switched on or off.
+  void NodeSeen(const Object& object) {
+    const std::string name(object.name());
+    const Value metadata = object["metadata"];
+    if (!nodes_.contains(name)) {
+      if (metadata["labels"][kSimulatedLabel].AsString() != "true") return;
+      NodeConfig config;
+      config.name = name;
+      for (auto [key, value] : metadata["labels"].members()) {
+        config.labels[std::string(key)] = value.AsString();
+      }
+      AddNode(config);
+    }
+    kubelet::Kubelet& kubelet = *nodes_.at(name)->kubelet;
+    const bool off = metadata["annotations"][kPowerAnnotation].AsString() == "off";
+    if (off && kubelet.running()) kubelet.Stop();
+    if (!off && !kubelet.running()) kubelet.Start();
+    LabelRole(object);
+  }
+
+  // Deleting the Node takes the machine away until the lab starts again.
+  void NodeDeleted(const std::string& name) {
+    const auto found = nodes_.find(name);
+    if (found == nodes_.end()) return;
+    found->second->kubelet->Stop();
+    kubelets_.Remove(name);
+    nodes_.erase(found);
+  }
+
   // What kubeadm's administrator gives a control-plane node and the node may not give itself.
   void LabelRole(const Object& object) {
     const std::string name(object.name());
@@ -237,7 +267,7 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
   std::unique_ptr<client::Client> node_client_;
   std::unique_ptr<client::SharedInformers> node_informers_;
   std::unique_ptr<client::Client> agent_client_;
-  std::unique_ptr<client::Subscription> labels_;
+  std::unique_ptr<client::Subscription> nodes_watch_;
   std::map<std::string, std::unique_ptr<Node>> nodes_;  // core loop
 
   std::mutex mutex_;

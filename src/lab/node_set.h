@@ -21,6 +21,11 @@
 
 namespace sextant::lab {
 
+// A Node with this label is a machine that the lab runs, though its configuration does not name it.
+inline constexpr std::string_view kSimulatedLabel = "sextant.dev/simulated";
+// "off" switches a simulated node off, as pulling its plug would; anything else is on.
+inline constexpr std::string_view kPowerAnnotation = "sextant.dev/power";
+
 struct NodeSetParts {
   Loop& core;
   Executor& files;

@@ -111,6 +111,20 @@ auto Ending(std::move_only_function<void(Status)> done) {
 
 }  // namespace
 
+Result<gpu::Inventory> CardsOfPool(const Object& pool, const std::string& cluster,
+                                   const std::string& node) {
+  const Value spec = pool["spec"];
+  gpu::PoolSpec cards;
+  cards.model = spec["model"].AsString();
+  cards.count = static_cast<int>(spec["count"].AsInt());
+  const Value annotations = pool["metadata"]["annotations"];
+  cards.product = annotations[kProductAnnotation].AsString();
+  cards.memory_mib = std::atoi(std::string(annotations[kMemoryAnnotation].AsString("0")).c_str());
+  if (spec["allocation"].AsString() == "dra") cards.dra_cards = cards.count;
+  cards.fabric = spec["node"]["rack"].AsString();
+  return gpu::BuildInventory(cards, cluster, node);
+}
+
 Pools::Pools(client::Client& client, client::SharedInformers& informers, MachineOf machines,
              PoolsOptions options)
     : client_(client),
@@ -159,19 +173,6 @@ void Pools::OnPool(const client::Change& change) {
 
 void Pools::OnTopology(const client::Change& change) { topologies_queue_.Add(change.name()); }
 
-Result<gpu::Inventory> Pools::CardsOf(const Object& pool, const std::string& node) const {
-  const Value spec = pool["spec"];
-  gpu::PoolSpec cards;
-  cards.model = spec["model"].AsString();
-  cards.count = static_cast<int>(spec["count"].AsInt());
-  const Value annotations = pool["metadata"]["annotations"];
-  cards.product = annotations[kProductAnnotation].AsString();
-  cards.memory_mib = std::atoi(std::string(annotations[kMemoryAnnotation].AsString("0")).c_str());
-  if (spec["allocation"].AsString() == "dra") cards.dra_cards = cards.count;
-  cards.fabric = spec["node"]["rack"].AsString();
-  return gpu::BuildInventory(cards, options_.cluster, node);
-}
-
 void Pools::SyncNode(const std::string& name, Done done) {
   host::SimulatedMachine* machine = machines_(name);
   const Object node = nodes_.Get({"", name});
@@ -181,7 +182,7 @@ void Pools::SyncNode(const std::string& name, Done done) {
   if (!wanted.empty() && !pool && !pools_.synced()) return done(Fail(InternalError("not synced")));
   gpu::Inventory cards;
   if (pool) {
-    auto built = CardsOf(pool, name);
+    auto built = CardsOfPool(pool, options_.cluster, name);
     if (built) {
       cards = *std::move(built);
     } else {
@@ -226,7 +227,7 @@ void Pools::SyncPool(const std::string& name, Done done) {
   for (const Object& node : nodes_.List()) {
     if (PoolOf(node) == name) nodes.Append().SetString(node.name());
   }
-  auto cards = CardsOf(pool, "check");
+  auto cards = CardsOfPool(pool, options_.cluster, "check");
   Mut condition = status["conditions"].Append();
   condition.Set("type", "Ready");
   condition.Set("status", cards ? "True" : "False");

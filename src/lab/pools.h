@@ -30,6 +30,10 @@ struct PoolsOptions {
   std::string cluster;  // goes into the cards' UUIDs
 };
 
+// The cards of a node that carries `pool` (a GPUPool object).
+Result<gpu::Inventory> CardsOfPool(const api::Object& pool, const std::string& cluster,
+                                   const std::string& node);
+
 class Pools {
  public:
   // The machine of a node, or nullptr where this process has none.
@@ -50,7 +54,6 @@ class Pools {
   void SyncTopology(const client::ObjectName& name, Done done);
   void PatchNode(const api::Object& node, const api::Object& pool, Done done);
   std::string PoolOf(const api::Object& node) const;
-  Result<gpu::Inventory> CardsOf(const api::Object& pool, const std::string& node) const;
 
   client::Client& client_;
   client::Informer& nodes_;

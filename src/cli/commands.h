@@ -1,0 +1,60 @@
+// The commands, as functions of plain options. cli/main.cc turns arguments into these; nothing here
+// knows how they were written. Each returns the process's exit status:
+//   0 done, 1 failed, 2 wrong usage; preflight has its own (see docs/cli.md).
+// Results go to standard output, progress and errors to standard error.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "lab/config.h"
+
+namespace sextant::cli {
+
+enum class Output { kText, kJson };
+
+struct UpOptions {
+  std::string name;          // empty: the file's, else "gpu-lab" ("kind" for kind's own words)
+  std::string config_file;   // "-": standard input
+  std::vector<std::string> gpu_pools;  // NAME=MODEL[:COUNT]
+  std::string gpu_nodes;               // first, all, or names with commas
+  std::string gpu_allocation = "plugin";
+  int nodes = 0;                       // workers, without --config
+  std::string runtime = "auto";
+  std::string wait;                    // a Go duration; empty: not
+  std::string kubeconfig;
+  std::string context_name;
+  std::string listen;
+  int port = -1;                       // -1: not given
+  bool ephemeral = false;
+  bool foreground = false;
+  bool as_kind = false;                // kind's names and words
+};
+int Up(const UpOptions& options);
+
+// The process that runs a lab; started by Up and Start, writes one JSON line to descriptor 3.
+int RunLab(const std::string& name, const std::string& wait);
+
+int Down(const std::string& name, const std::string& kubeconfig, bool as_kind);
+int Stop(const std::string& name);
+int Start(const std::string& name, const std::string& wait);
+int List(Output output);
+int LabStatusOf(const std::string& name, Output output);
+int GetClusters();  // names only, as kind prints them
+int Kubeconfig(const std::string& name);
+int GetNodes(const std::string& name, Output output);
+
+enum class NodeAction { kAdd, kRemove, kStop, kStart };
+int Node(NodeAction action, const std::string& name, const std::string& node);
+
+int Models(Output output);
+int NvidiaSmi(const std::string& name, const std::string& node,
+              const std::vector<std::string>& arguments);
+int Version(Output output);
+
+// "error: <message>" on standard error; 2 for what the user got wrong, else 1.
+int Report(const Error& error);
+
+}  // namespace sextant::cli

@@ -1,0 +1,170 @@
+// Labs that are there: down, stop, start, list, status, kubeconfig, get nodes.
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "api/json.h"
+#include "base/file.h"
+#include "base/version.h"
+#include "cli/commands.h"
+#include "cli/process.h"
+#include "cli/session.h"
+#include "client/kubeconfig.h"
+
+namespace sextant::cli {
+namespace {
+
+constexpr size_t kMaxKubeconfig = 1 << 20;
+
+void Print(const api::Object& object) {
+  fmt::print("{}", api::ToJson(object.root(), {.indent = 2, .newline = true, .escape_html = false}));
+}
+
+std::vector<std::string> NodeNames(const lab::LabState& state, const lab::LabRecord& record) {
+  std::vector<std::string> names;
+  if (auto session = Session::ToLab(state)) {
+    if (auto nodes = (*session)->List(client::kNodes)) {
+      for (const api::Object& node : nodes->items) names.emplace_back(node.name());
+      return names;
+    }
+  }
+  for (const lab::NodeConfig& node : record.config.nodes) names.push_back(node.name);
+  return names;
+}
+
+}  // namespace
+
+int Down(const std::string& name, const std::string& kubeconfig, bool as_kind) {
+  if (as_kind) fmt::print(stderr, "Deleting cluster \"{}\" ...\n", name);
+  auto state = as_kind ? lab::LabState::Of(name) : FindLab(name);
+  if (!state) return Report(state.error());
+  if (!state->exists()) return 0;  // kind deletes what is not there without a word
+  auto record = state->Read();
+  if (auto stopped = StopProcess(*state); !stopped) return Report(stopped.error());
+  if (record) {
+    const std::string& file = kubeconfig.empty() ? record->kubeconfig : kubeconfig;
+    if (auto gone = client::RemoveContext(record->context, {.path = file}); !gone) {
+      return Report(gone.error());
+    }
+  }
+  if (auto removed = state->Remove(); !removed) return Report(removed.error());
+  if (as_kind) fmt::print(stderr, "Deleted nodes: {}\n", record ? record->config.name : name);
+  return 0;
+}
+
+int Stop(const std::string& name) {
+  auto state = FindLab(name);
+  if (!state) return Report(state.error());
+  auto record = state->Read();
+  if (!record) return Report(record.error());
+  if (record->ephemeral) {
+    return Report(UsageError(fmt::format(
+        "the lab {} is ephemeral: stopping would lose it; `sextant down` takes it down",
+        state->name())));
+  }
+  if (auto stopped = StopProcess(*state); !stopped) return Report(stopped.error());
+  fmt::print(stderr, "The lab {} is stopped; its state stays in {}\n", state->name(),
+             state->directory());
+  return 0;
+}
+
+int Start(const std::string& name, const std::string& wait) {
+  auto state = FindLab(name);
+  if (!state) return Report(state.error());
+  auto record = state->Read();
+  if (!record) return Report(record.error());
+  if (state->running()) {
+    fmt::print(stderr, "The lab {} is running already\n", state->name());
+    return 0;
+  }
+  return Launch(*state, *record, {.wait = wait});
+}
+
+int List(Output output) {
+  auto names = lab::LabState::List();
+  if (!names) return Report(names.error());
+  api::Editor edit;
+  edit.Root().SetList();
+  for (const std::string& name : *names) {
+    auto state = lab::LabState::Of(name);
+    const bool running = state && state->running();
+    api::Mut out = edit.Root().Append();
+    out.Set("name", name);
+    out.Set("running", running);
+    if (output == Output::kText) {
+      fmt::print("{:<20} {}\n", name, running ? "running" : "stopped");
+    }
+  }
+  if (output == Output::kJson) Print(std::move(edit).Finish());
+  return 0;
+}
+
+int GetClusters() {
+  auto names = lab::LabState::List();
+  if (!names) return Report(names.error());
+  if (names->empty()) fmt::print(stderr, "No clusters found.\n");
+  for (const std::string& name : *names) fmt::print("{}\n", name);
+  return 0;
+}
+
+int LabStatusOf(const std::string& name, Output output) {
+  auto state = FindLab(name);
+  if (!state) return Report(state.error());
+  auto record = state->Read();
+  if (!record) return Report(record.error());
+  const bool running = state->running();
+  auto status = running ? state->ReadStatus() : lab::LabStatus{};
+  if (!status) return Report(status.error());
+  const std::vector<std::string> nodes = NodeNames(*state, *record);
+  if (output == Output::kJson) {
+    api::Editor edit;
+    api::Mut root = edit.Root();
+    root.Set("name", state->name());
+    root.Set("running", running);
+    root.Set("pid", status->pid);
+    root.Set("server", status->server);
+    root["nodes"].SetList();
+    for (const std::string& node : nodes) root["nodes"].Append().SetString(node);
+    root.Set("version", version::kKubernetes);
+    root.Set("runtime", status->runtime);
+    root.Set("runtimeExplanation", status->explanation);
+    root.Set("simulated", true);
+    root.Set("context", record->context);
+    root.Set("state", state->directory());
+    Print(std::move(edit).Finish());
+    return 0;
+  }
+  fmt::print("lab      {} ({})\nserver   {}\npid      {}\nnodes    {}\nversion  {}\nruntime  {}\n"
+             "context  {}\nstate    {}\n",
+             state->name(), running ? "running, simulated GPUs" : "stopped", status->server,
+             status->pid, fmt::join(nodes, ", "), version::kKubernetes, status->runtime,
+             record->context, state->directory());
+  if (!status->explanation.empty()) fmt::print("note     {}\n", status->explanation);
+  return 0;
+}
+
+int Kubeconfig(const std::string& name) {
+  auto state = FindLab(name);
+  if (!state) return Report(state.error());
+  auto text = ReadFile(state->file("admin.kubeconfig"), kMaxKubeconfig);
+  if (!text) return Report(text.error());
+  fmt::print("{}", *text);
+  return 0;
+}
+
+int GetNodes(const std::string& name, Output output) {
+  auto state = FindLab(name);
+  if (!state) return Report(state.error());
+  auto record = state->Read();
+  if (!record) return Report(record.error());
+  api::Editor edit;
+  edit.Root().SetList();
+  for (const std::string& node : NodeNames(*state, *record)) {
+    edit.Root().Append().SetString(node);
+    if (output == Output::kText) fmt::print("{}\n", node);
+  }
+  if (output == Output::kJson) Print(std::move(edit).Finish());
+  return 0;
+}
+
+}  // namespace sextant::cli

@@ -1,0 +1,27 @@
+// The process that runs a lab: started, asked, stopped.
+#pragma once
+
+#include <string>
+
+#include "base/status.h"
+#include "lab/state.h"
+
+namespace sextant::cli {
+
+struct LaunchOptions {
+  std::string wait;      // a Go duration; empty: not
+  bool created = false;  // a new lab: removed again if it does not come up
+  bool as_kind = false;
+};
+
+// Starts the lab's process, waits until it serves (and is ready, with `wait`), merges the context
+// into the kubeconfig and tells how to go on. The exit status.
+int Launch(const lab::LabState& state, const lab::LabRecord& record, const LaunchOptions& options);
+
+// Ends the process of a running lab and waits until its state is on disk.
+Status StopProcess(const lab::LabState& state);
+
+// The lab of that name, or the only one there is when `name` is empty ("gpu-lab" if there is one).
+Result<lab::LabState> FindLab(const std::string& name);
+
+}  // namespace sextant::cli

@@ -1,0 +1,115 @@
+// The process of a lab: `sextant __lab`, or `sextant up --foreground`.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "api/json.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "cli/commands.h"
+#include "client/kubeconfig.h"
+#include "lab/lab.h"
+#include "lab/state.h"
+
+namespace sextant::cli {
+namespace {
+
+constexpr int kReportFd = 3;
+
+// Tells the process that started this one, if it listens.
+void Tell(bool listens, const api::Object& report) {
+  if (!listens) return;
+  const std::string line = api::ToJson(report.root(), {.newline = true});
+  (void)!::write(kReportFd, line.data(), line.size());
+}
+
+api::Object ErrorReport(const std::string& message) {
+  api::Editor edit;
+  edit.Root().Set("error", message);
+  return std::move(edit).Finish();
+}
+
+api::Object AccessReport(const lab::Access& access) {
+  api::Editor edit;
+  edit.Root().Set("server", access.server);
+  edit.Root().Set("ca", access.ca_pem);
+  edit.Root().Set("certificate", access.admin.cert_pem);
+  edit.Root().Set("key", access.admin.key_pem);
+  return std::move(edit).Finish();
+}
+
+client::ContextEntry EntryOf(const lab::LabRecord& record, const lab::Access& access) {
+  return {.name = record.context, .server = access.server, .ca_pem = access.ca_pem,
+          .client_cert_pem = access.admin.cert_pem, .client_key_pem = access.admin.key_pem,
+          .token = {}, .tls_server_name = {}};
+}
+
+// The signals that end a lab, blocked in every thread and taken by this one.
+sigset_t EndSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  return signals;
+}
+
+Result<std::unique_ptr<lab::Lab>> Serve(lab::LabState& state, lab::LabRecord& record) {
+  RETURN_IF_ERROR(state.Lock());
+  ASSIGN_OR_RETURN(auto lab, lab::Lab::Start(record.config, {state.directory(), record.ephemeral}));
+  // The port stays the same over stop and start.
+  const std::string& server = lab->access().server;
+  if (record.config.port == 0) {
+    record.config.port = std::atoi(server.c_str() + server.rfind(':') + 1);
+    RETURN_IF_ERROR(state.Write(record));
+  }
+  RETURN_IF_ERROR(WriteFileAtomic(state.file("admin.kubeconfig"),
+                                  client::KubeconfigText(EntryOf(record, lab->access())), 0600));
+  RETURN_IF_ERROR(state.WriteStatus(
+      {::getpid(), server, lab->runtime_level(), lab->runtime_explanation()}));
+  return lab;
+}
+
+}  // namespace
+
+int RunLab(const std::string& name, const std::string& wait) {
+  const bool listens = ::fcntl(kReportFd, F_GETFD) >= 0;
+  if (listens) ::fcntl(kReportFd, F_SETFD, FD_CLOEXEC);
+  ::signal(SIGPIPE, SIG_IGN);
+  const sigset_t signals = EndSignals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  auto state = lab::LabState::Of(name);
+  auto record = state ? state->Read() : Fail(state.error());
+  auto lab = record ? Serve(*state, *record) : Fail(record.error());
+  if (!lab) {
+    Tell(listens, ErrorReport(lab.error().message));
+    return Report(lab.error());
+  }
+  Tell(listens, AccessReport((*lab)->access()));
+  if (!listens) {
+    auto merged = client::MergeContext(EntryOf(*record, (*lab)->access()),
+                                       {.path = record->kubeconfig});
+    if (!merged) return Report(merged.error());
+    fmt::print(stderr, "serving {} as context {}; end with Ctrl-C\n", (*lab)->access().server,
+               record->context);
+  }
+  (*lab)->OnFatal([](Error error) {
+    log::Error("lab", "the lab stops: {}", error.message);
+    ::kill(::getpid(), SIGTERM);
+  });
+  if (!wait.empty()) {
+    auto limit = ParseDuration(wait);
+    auto ready = limit ? (*lab)->WaitReady(*limit) : Fail(limit.error());
+    Tell(listens, ready ? AccessReport((*lab)->access()) : ErrorReport(ready.error().message));
+  }
+  if (listens) ::close(kReportFd);
+  int signal = 0;
+  sigwait(&signals, &signal);
+  (*lab)->Stop();
+  lab->reset();
+  if (record->ephemeral) (void)state->Remove();
+  return 0;
+}
+
+}  // namespace sextant::cli

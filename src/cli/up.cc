@@ -1,0 +1,183 @@
+// `up`, `create cluster`: settles what the lab is, starts its process, waits, tells how to go on.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
+
+#include "base/file.h"
+#include "cli/commands.h"
+#include "cli/process.h"
+#include "client/kubeconfig.h"
+#include "gpu/catalogue.h"
+#include "lab/kind_config.h"
+#include "lab/pools.h"
+#include "lab/state.h"
+
+namespace sextant::cli {
+namespace {
+
+constexpr size_t kMaxConfig = 4 << 20;
+constexpr int kDefaultWorkers = 2;
+constexpr int kMaxNodes = 10'000;
+constexpr std::string_view kDefaultModel = "a100-sxm4-40gb";
+
+Result<std::string> ReadConfig(const std::string& path) {
+  if (path != "-") return ReadFile(path, kMaxConfig);
+  std::string text;
+  char buffer[4096];
+  while (const size_t n = std::fread(buffer, 1, sizeof buffer, stdin)) {
+    text.append(buffer, n);
+    if (text.size() > kMaxConfig) return Fail(UsageError("standard input is too long"));
+  }
+  return text;
+}
+
+// "NAME=MODEL[:COUNT]", the model by any of its names.
+Result<lab::PoolConfig> ParsePool(const std::string& text, const std::string& allocation) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    return Fail(UsageError(
+        fmt::format("--gpu-pool {}: must be NAME=MODEL[:COUNT], such as default=h100:8", text)));
+  }
+  lab::PoolConfig pool;
+  pool.name = text.substr(0, equals);
+  std::string model = text.substr(equals + 1);
+  const size_t colon = model.rfind(':');
+  std::optional<int> count;
+  if (colon != std::string::npos) {
+    count = std::atoi(model.c_str() + colon + 1);
+    if (*count < 0 || *count > 256 || (*count == 0 && model.substr(colon + 1) != "0")) {
+      return Fail(UsageError(fmt::format("--gpu-pool {}: the count must be from 0 to 256", text)));
+    }
+    model.resize(colon);
+  }
+  auto found = gpu::FindModel(model);
+  if (!found) return Fail(UsageError(fmt::format("--gpu-pool {}: {}", text, found.error().message)));
+  pool.model = (*found)->id;
+  pool.count = count.value_or((*found)->server.count > 0 ? (*found)->server.count : 8);
+  pool.allocation = allocation;
+  return pool;
+}
+
+Result<lab::RuntimeMode> ParseRuntime(const std::string& text) {
+  if (text == "auto") return lab::RuntimeMode::kAuto;
+  if (text == "process") return lab::RuntimeMode::kProcess;
+  if (text == "simulated") return lab::RuntimeMode::kSimulated;
+  return Fail(UsageError(fmt::format("--runtime {}: must be auto, process or simulated", text)));
+}
+
+// Labels the nodes that get the first pool's GPUs.
+Status LabelNodes(const std::string& which, const std::string& pool, lab::LabConfig& config) {
+  const std::string key(lab::kPoolLabel);
+  if (which.empty()) return {};
+  if (which == "all") {
+    for (lab::NodeConfig& node : config.nodes) node.labels[key] = pool;
+    return {};
+  }
+  if (which == "first") {
+    for (lab::NodeConfig& node : config.nodes) {
+      if (node.control_plane) continue;
+      node.labels[key] = pool;
+      return {};
+    }
+    return Fail(UsageError("--gpu-nodes first: there is no worker; use --gpu-nodes all"));
+  }
+  std::string_view rest = which;
+  while (!rest.empty()) {
+    const std::string name(rest.substr(0, rest.find(',')));
+    rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+    auto node = std::find_if(config.nodes.begin(), config.nodes.end(),
+                             [&](const lab::NodeConfig& n) { return n.name == name; });
+    if (node == config.nodes.end()) {
+      std::vector<std::string> names;
+      for (const lab::NodeConfig& n : config.nodes) names.push_back(n.name);
+      return Fail(UsageError(fmt::format("--gpu-nodes {}: no such node; there are {}", name,
+                                         fmt::join(names, ", "))));
+    }
+    node->labels[key] = pool;
+  }
+  return {};
+}
+
+Result<lab::LabRecord> Settle(const UpOptions& options, std::vector<std::string>& notices) {
+  lab::LabRecord record;
+  lab::LabConfig& config = record.config;
+  if (!options.config_file.empty()) {
+    if (options.nodes > 0) {
+      return Fail(UsageError("--nodes and --config exclude each other: the file lists the nodes"));
+    }
+    ASSIGN_OR_RETURN(const std::string text, ReadConfig(options.config_file));
+    ASSIGN_OR_RETURN(lab::KindFile file, lab::ReadKindFile(text, options.config_file));
+    config = std::move(file.config);
+    notices = std::move(file.notices);
+  } else {
+    const int workers = options.nodes > 0 ? options.nodes : kDefaultWorkers;
+    if (workers > kMaxNodes) return Fail(UsageError(fmt::format("--nodes: at most {}", kMaxNodes)));
+    config.name.clear();
+    config.nodes.push_back({.name = {}, .control_plane = true});
+    for (int i = 0; i < workers; ++i) config.nodes.push_back({});
+  }
+  if (!options.name.empty()) config.name = options.name;
+  if (config.name.empty()) config.name = options.as_kind ? "kind" : "gpu-lab";
+  RETURN_IF_ERROR(lab::CheckLabName(config.name));
+  lab::NameNodes(config);
+  ASSIGN_OR_RETURN(config.runtime, ParseRuntime(options.runtime));
+  for (const std::string& text : options.gpu_pools) {
+    ASSIGN_OR_RETURN(lab::PoolConfig pool, ParsePool(text, options.gpu_allocation));
+    config.pools.push_back(std::move(pool));
+  }
+  if (config.pools.empty() && options.gpu_allocation != "plugin") {
+    config.pools.push_back({"default", std::string(kDefaultModel), 8, options.gpu_allocation});
+  }
+  std::string which = options.gpu_nodes;
+  if (which.empty() && options.config_file.empty()) which = "first";
+  const std::string pool = config.pools.empty() ? "default" : config.pools.front().name;
+  RETURN_IF_ERROR(LabelNodes(which, pool, config));
+  if (!options.listen.empty()) config.listen_address = options.listen;
+  if (options.port >= 0) config.port = options.port;
+  record.ephemeral = options.ephemeral;
+  record.kubeconfig = options.kubeconfig;
+  record.context = options.context_name;
+  if (record.context.empty()) {
+    record.context = fmt::format("{}-{}", options.as_kind ? "kind" : "sextant", config.name);
+  }
+  return record;
+}
+
+Status CheckFree(const lab::LabState& state, const UpOptions& options) {
+  if (state.running()) {
+    if (options.as_kind) {
+      return Fail(UsageError(fmt::format(
+          "failed to create cluster: node(s) already exist for a cluster with the name \"{}\"",
+          state.name())));
+    }
+    return Fail(UsageError(fmt::format("the lab {} is running already; see `sextant status --name "
+                                       "{}`, or take it down with `sextant down --name {}`",
+                                       state.name(), state.name(), state.name())));
+  }
+  if (!state.exists()) return {};
+  auto record = state.Read();
+  if (record && record->ephemeral) return state.Remove();
+  return Fail(UsageError(fmt::format("the lab {} exists and is stopped: `sextant start --name {}` "
+                                     "brings it back, `sextant down --name {}` removes it",
+                                     state.name(), state.name(), state.name())));
+}
+
+}  // namespace
+
+int Up(const UpOptions& options) {
+  std::vector<std::string> notices;
+  auto record = Settle(options, notices);
+  if (!record) return Report(record.error());
+  for (const std::string& notice : notices) fmt::print(stderr, "note: {}\n", notice);
+  auto state = lab::LabState::Of(record->config.name);
+  if (!state) return Report(state.error());
+  if (auto free = CheckFree(*state, options); !free) return Report(free.error());
+  if (auto written = state->Write(*record); !written) return Report(written.error());
+  if (options.foreground) return RunLab(record->config.name, options.wait);
+  return Launch(*state, *record, {.wait = options.wait, .created = true,
+                                  .as_kind = options.as_kind});
+}
+
+}  // namespace sextant::cli
