@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <future>
+#include <map>
 
 #include "base/file.h"
 #include "base/log.h"
 #include "client/events.h"
 #include "client/informer.h"
+#include "controllers/controllers.h"
 #include "lab/bootstrap.h"
 #include "lab/node_set.h"
 #include "lab/pools.h"
@@ -88,6 +90,8 @@ struct Lab::Parts {
   std::unique_ptr<client::SharedInformers> lab_informers;
   std::unique_ptr<client::EventRecorder> scheduler_events;
   std::unique_ptr<scheduler::Scheduler> scheduler;
+  std::map<std::string, std::unique_ptr<client::Client>> controller_clients;  // by user
+  std::unique_ptr<controllers::Controllers> controllers;
   std::unique_ptr<Pools> pools;
   std::unique_ptr<ReadyWatch> ready;
   bool stopped = false;
@@ -97,7 +101,21 @@ struct Lab::Parts {
   Status StartServer();
   Status BootstrapCluster();
   Status StartActors();
+  client::Client& ControllerClient(const std::string& user);
 };
+
+// As kube-controller-manager has it with --use-service-account-credentials.
+client::Client& Lab::Parts::ControllerClient(const std::string& user) {
+  auto& slot = controller_clients[user];
+  if (!slot) {
+    std::vector<std::string> groups;
+    if (user.starts_with("system:serviceaccount:")) {
+      groups = {"system:serviceaccounts", "system:serviceaccounts:kube-system"};
+    }
+    slot = api->Client(SystemUser(user, std::move(groups)), core);
+  }
+  return *slot;
+}
 
 Status Lab::Parts::OpenStore() {
   store::Options options;
@@ -194,6 +212,15 @@ Status Lab::Parts::StartActors() {
         PoolsOptions{config.name});
     ready = std::make_unique<ReadyWatch>(*lab_informers);
     nodes->Start(*api, *lab_informers);
+    controllers = std::make_unique<controllers::Controllers>(controllers::ControllersOptions{
+        .client_for = [this](const std::string& user) -> client::Client& {
+          return ControllerClient(user);
+        },
+        .seed = RandomSeed(),
+        .ca_pem = pki.ca.cert_pem,
+        .without = {},
+        .registry = registries->Get()});
+    controllers->Start();
     scheduler->Start();
     pools->Start();
   });
@@ -255,6 +282,7 @@ void Lab::Stop() {
   RunOn(p.core, [&p] {
     p.ready.reset();
     p.pools.reset();
+    p.controllers.reset();
     p.scheduler.reset();
     p.scheduler_events.reset();
     if (p.nodes) p.nodes->Stop();
