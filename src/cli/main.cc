@@ -28,6 +28,7 @@ struct Parsed {
   std::string node;
   std::string shell;
   std::vector<std::string> rest;
+  bool ignored = false;
 
   Output form() const { return output == "json" ? Output::kJson : Output::kText; }
 };
@@ -102,7 +103,7 @@ void DefineKind(CLI::App& app, Parsed& p) {
   });
   AddUpOptions(*cluster, p.up);
   cluster->add_option("--image", p.rest, "ignored: nodes are simulated")->expected(1);
-  cluster->add_flag("--retain", "ignored: nothing is left of what did not start");
+  cluster->add_flag("--retain", p.ignored, "ignored: nothing is left of what did not start");
   CLI::App* remove = app.add_subcommand("delete", "kind's words: delete cluster");
   remove->require_subcommand(1);
   CLI::App* gone = Sub(*remove, "cluster", "Delete a cluster", p, [&p] {
@@ -131,7 +132,7 @@ void DefineNode(CLI::App& app, Parsed& p) {
       {"start", "Switch a node on again", NodeAction::kStart}};
   for (const auto& [name, help, action] : actions) {
     CLI::App* sub = Sub(*node, name, help, p,
-                        [&p, action = action] { return Node(action, p.name, p.node); });
+                        [&p, chosen = action] { return Node(chosen, p.name, p.node); });
     sub->add_option("node", p.node, "name of the node")->required();
     AddName(*sub, p);
   }
