@@ -46,6 +46,7 @@ struct NamedKind {
   std::string_view kind;  // empty: any
 };
 constexpr NamedKind kNamedKinds[] = {
+    {"src/server/table", ""},                       // tables.cc: kubectl's columns by resource
     {"src/server/rbac.cc", "ClusterRole"},          // roleRef.kind
     {"src/server/rbac.cc", "ServiceAccount"},       // subjects.kind
     {"src/server/admission.cc", "ServiceAccount"},  // the admission plugin's name
@@ -53,7 +54,6 @@ constexpr NamedKind kNamedKinds[] = {
 };
 
 bool MayNameKind(std::string_view path, std::string_view kind) {
-  if (path.find("_table.") != std::string_view::npos) return true;
   return std::any_of(std::begin(kNamedKinds), std::end(kNamedKinds), [&](const NamedKind& named) {
     return path.starts_with(named.path) && (named.kind.empty() || named.kind == kind);
   });
@@ -94,7 +94,7 @@ struct File {
   SourceText text;
 
   bool IsTest() const {
-    for (const char* end : {"_test.cc", "_test.h", "_bench.cc"})
+    for (const char* end : {"_test.cc", "_test.h", "_bench.cc", "/testing.h"})
       if (path.ends_with(end)) return true;
     return path.starts_with("tests/");
   }

@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "controllers/daemonset.h"
+#include "controllers/deployment.h"
 #include "controllers/namespace_objects.h"
 #include "controllers/node_lifecycle.h"
 #include "controllers/pod_gc.h"
+#include "controllers/replicaset.h"
 #include "controllers/taint_eviction.h"
 
 namespace sextant::controllers {
@@ -36,6 +38,8 @@ constexpr Row kRows[] = {
        return std::make_unique<PodGcController>(deps);
      }},
     {"daemonset", "daemon-set-controller", Make<DaemonSetController>},
+    {"replicaset", "replicaset-controller", Make<ReplicaSetController>},
+    {"deployment", "deployment-controller", Make<DeploymentController>},
 };
 
 }  // namespace

@@ -87,6 +87,10 @@ struct Condition {
 // `stamp_update` writes lastUpdateTime (apps), `stamp_probe` lastProbeTime (batch).
 void SetCondition(api::Mut conditions, const Condition& condition, Time now,
                   std::string_view second_stamp = "");
+// As the controllers of apps do it: nothing where status and reason are the same already, else the
+// new one goes to the end.
+void PutCondition(api::Mut conditions, const Condition& condition, Time now,
+                  std::string_view second_stamp = "");
 void RemoveCondition(api::Mut conditions, std::string_view type);
 
 // An IntOrString of `total`; absent: `otherwise`.
