@@ -1,7 +1,8 @@
 // One simulated node's kubelet: registers the Node, keeps its lease and status, admits Pods, runs
 // their containers and tells the API what became of them.
 //
-//   kubelet::Kubelet node({client, informers, runtime, machine, files, components},
+//   kubelet::NodeFeed feed(informers);             // one for all kubelets
+//   kubelet::Kubelet node({client, feed, runtime, machine, files, components},
 //                         {.node = "gpu-lab-worker", .state_directory = dir});
 //   node.Start();
 //   ...
@@ -27,8 +28,8 @@
 #include <vector>
 
 #include "client/client.h"
-#include "client/informer.h"
 #include "host/machine.h"
+#include "kubelet/node_feed.h"
 #include "kubelet/runtime.h"
 #include "plugin/device_plugin.h"
 
@@ -46,11 +47,14 @@ class Components {
 
 struct KubeletParts {
   client::Client& client;                 // as system:node:<name>
-  client::SharedInformers& informers;     // shared by all kubelets of the lab
+  NodeFeed& feed;                         // shared by all kubelets of the lab
   Runtime& runtime;
   host::SimulatedMachine& machine;
-  Executor& files;                        // small file work, in order of posting per kubelet
+  Executor& files;                        // small file work
   Components& components;
+  // Gives the role labels and the podCIDR, as kubeadm and the node IPAM controller do: a node may
+  // not label itself below node-role.kubernetes.io. Null: nobody does.
+  client::Client* admin = nullptr;
 };
 
 struct Taint {
@@ -61,12 +65,10 @@ struct Taint {
 
 struct KubeletOptions {
   std::string node;
-  // Further labels (kind's and kubeadm's). Labels below kubernetes.io that NodeRestriction forbids a
-  // node to give itself (node-role.kubernetes.io/...) are the lab's to set, with its own client:
-  // see RoleLabels.
+  // Further labels (kind's, the pool's).
   std::map<std::string, std::string> labels;
   std::vector<Taint> taints;
-  bool control_plane = false;  // adds the taint that kubeadm gives
+  bool control_plane = false;  // kubeadm's taint, and with `admin` its labels
   std::string version = "v1.36.3+sextant.0";
   std::string state_directory;
   std::string internal_ip;
@@ -80,9 +82,6 @@ struct KubeletOptions {
   // runtime); then volumes are only checked.
   bool materialise = true;
 };
-
-// The labels that kubeadm gives a control-plane node by an administrator's hand.
-std::map<std::string, std::string> RoleLabels(bool control_plane);
 
 // Annotations of a Pod that steer how it is run.
 inline constexpr char kRuntimeAnnotation[] = "sextant.dev/runtime";  // "simulated"
