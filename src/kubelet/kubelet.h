@@ -16,7 +16,7 @@
 // when the lab went down are started again by restartPolicy, with restartCount + 1.
 //
 // Threads: everything on client.executor(); files are read and written on `files`. Nothing blocks.
-// Destroying it kills nobody: the runtime is the owner of processes.
+// Destroying it is Stop.
 // Facts: k8s.io/kubernetes v1.36.3 pkg/kubelet (reasons, messages and orders are its own).
 #pragma once
 
@@ -52,9 +52,6 @@ struct KubeletParts {
   host::SimulatedMachine& machine;
   Executor& files;                        // small file work
   Components& components;
-  // Gives the role labels and the podCIDR, as kubeadm and the node IPAM controller do: a node may
-  // not label itself below node-role.kubernetes.io. Null: nobody does.
-  client::Client* admin = nullptr;
 };
 
 struct Taint {
@@ -68,7 +65,7 @@ struct KubeletOptions {
   // Further labels (kind's, the pool's).
   std::map<std::string, std::string> labels;
   std::vector<Taint> taints;
-  bool control_plane = false;  // kubeadm's taint, and with `admin` its labels
+  bool control_plane = false;  // adds kubeadm's taint; for its labels see RoleLabels
   std::string version = "v1.36.3+sextant.0";
   std::string state_directory;
   std::string internal_ip;
@@ -82,6 +79,10 @@ struct KubeletOptions {
   // runtime); then volumes are only checked.
   bool materialise = true;
 };
+
+// The labels that kubeadm gives a control-plane node by an administrator's hand: a node may not
+// label itself below node-role.kubernetes.io.
+std::map<std::string, std::string> RoleLabels(bool control_plane);
 
 // Annotations of a Pod that steer how it is run.
 inline constexpr char kRuntimeAnnotation[] = "sextant.dev/runtime";  // "simulated"
@@ -120,7 +121,8 @@ class Kubelet : public plugin::Registrar {
   Result<std::string> FindRunning(std::string_view ns, std::string_view pod,
                                   std::string_view container) const;
   Result<std::string> FindSandbox(std::string_view ns, std::string_view pod) const;
-  bool ContainerRuns(const std::string& container_id) const;
+  bool ContainerRuns(std::string_view ns, std::string_view pod,
+                     const std::string& container_id) const;
   std::vector<api::Object> Pods() const;  // those it works on, as they were last seen
   Runtime& runtime() const;
   Executor& files() const;

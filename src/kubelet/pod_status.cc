@@ -303,12 +303,17 @@ std::string PodPhase(const PodRecord& record) {
     if (container.kind == ContainerKind::kRegular) CountRegular(record, container, counts);
   }
   if (counts.failed_init_for_good > 0) return "Failed";
+  if (record.terminal) {
+    const bool good = counts.stopped > 0 && counts.stopped == counts.succeeded &&
+                      counts.waiting == 0 && counts.pending_init == 0;
+    return good ? "Succeeded" : "Failed";
+  }
   const bool initialised = AnyRegularStarted(record);
   if (counts.pending_init > 0 || (counts.pending_sidecars > 0 && !initialised)) return "Pending";
   if (counts.waiting > 0) return "Pending";
   if (counts.running > 0) return "Running";
   if (counts.stopped == 0) return "Pending";
-  if (!record.terminal && counts.stopped != counts.stopped_for_good) return "Running";
+  if (counts.stopped != counts.stopped_for_good) return "Running";
   return counts.stopped == counts.succeeded ? "Succeeded" : "Failed";
 }
 

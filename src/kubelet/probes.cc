@@ -43,10 +43,9 @@ uint16_t ResolvePort(Value port, Value container) {
   return valid(std::atoll(std::string(port.AsString()).c_str()));
 }
 
-HttpProbe HttpProbeOf(Value http_get, Value container, const std::string& sandbox,
-                      Duration timeout) {
+HttpProbe HttpProbeOf(Value http_get, Value container, const std::string& id, Duration timeout) {
   HttpProbe probe;
-  probe.sandbox_uid = sandbox;
+  probe.container_id = id;
   probe.host = http_get["host"].AsString();
   probe.port = ResolvePort(http_get["port"], container);
   probe.scheme = http_get["scheme"].AsString("HTTP");
@@ -116,15 +115,14 @@ void Prober::Probe(const std::shared_ptr<Beat>& beat) {
   const auto done = [this, alive = alive_, beat](ProbeResult result) {
     if (*alive) OnResult(beat, std::move(result));
   };
-  const std::string sandbox(pod_.uid());
   if (const Value exec = spec["exec"]) {
     ExecProbe probe{id_, {}, timeout};
     for (Value word : exec["command"].items()) probe.argv.emplace_back(word.AsString());
     runtime_.Probe(std::move(probe), done);
   } else if (const Value http = spec["httpGet"]) {
-    runtime_.Probe(HttpProbeOf(http, container_, sandbox, timeout), done);
+    runtime_.Probe(HttpProbeOf(http, container_, id_, timeout), done);
   } else if (const Value tcp = spec["tcpSocket"]) {
-    runtime_.Probe(TcpProbe{sandbox, std::string(tcp["host"].AsString()),
+    runtime_.Probe(TcpProbe{id_, std::string(tcp["host"].AsString()),
                             ResolvePort(tcp["port"], container_), timeout},
                    done);
   } else {

@@ -19,7 +19,7 @@ namespace sextant::kubelet {
 
 // A port by number or by the name of one of the container's ports; 0: there is none such.
 uint16_t ResolvePort(api::Value port, api::Value container);
-HttpProbe HttpProbeOf(api::Value http_get, api::Value container, const std::string& sandbox,
+HttpProbe HttpProbeOf(api::Value http_get, api::Value container, const std::string& id,
                       Duration timeout);
 
 class Prober {

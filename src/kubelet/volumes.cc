@@ -13,18 +13,30 @@ using api::Value;
 
 constexpr mode_t kVolumeDirectoryMode = 0777;
 
+Status Own(const std::string& path, Owner owner) {
+  if (geteuid() != 0) return {};  // all of it is the lab's user, and so is the container
+  if (lchown(path.c_str(), owner.uid, owner.gid) == 0) return {};
+  return Fail(FileError("lchown", path, errno));
+}
+
+Status WriteOwned(const std::string& path, std::string_view data, uint32_t mode, Owner owner) {
+  RETURN_IF_ERROR(WriteFileAtomic(path, data, mode));
+  return Own(path, owner);
+}
+
 // Writes a volume's directory and files.
-Status WriteVolume(const VolumePlan& plan, const std::string& directory) {
+Status WriteVolume(const VolumePlan& plan, const std::string& directory, Owner owner) {
   if (plan.host_file) {
     RETURN_IF_ERROR(MakeDirectories(directory.substr(0, directory.rfind('/')), 0755));
     if (access(directory.c_str(), F_OK) == 0) return {};
-    return WriteFileAtomic(directory, "", 0644);
+    return WriteOwned(directory, "", 0644, owner);
   }
   RETURN_IF_ERROR(MakeDirectories(directory, kVolumeDirectoryMode));
+  RETURN_IF_ERROR(Own(directory, owner));
   for (const VolumeFile& file : plan.files) {
     const std::string path = directory + "/" + file.path;
     RETURN_IF_ERROR(MakeDirectories(path.substr(0, path.rfind('/')), 0755));
-    RETURN_IF_ERROR(WriteFileAtomic(path, file.data, file.mode));
+    RETURN_IF_ERROR(WriteOwned(path, file.data, file.mode, owner));
   }
   return {};
 }
@@ -151,10 +163,11 @@ void VolumeSet::Write(std::shared_ptr<Preparing> preparing) {
     work.emplace_back(directory, std::move(plan));
   }
   Loop& loop = parts_.client.executor();
-  parts_.files.Post([&loop, alive = alive_, work = std::move(work), preparing]() mutable {
+  parts_.files.Post([&loop, alive = alive_, work = std::move(work), preparing,
+                     owner = parts_.owner]() mutable {
     Status status;
     for (const auto& [directory, plan] : work) {
-      auto written = WriteVolume(plan, directory);
+      auto written = WriteVolume(plan, directory, owner);
       if (!written) status = Fail(SetUpError(plan.name, written.error()));
       if (!status) break;
     }

@@ -33,6 +33,7 @@ struct VolumeParts {
   std::string pod_directory;   // <state>/pods/<uid>
   std::string node_directory;  // <state>/disk: what hostPath is resolved below
   bool materialise = true;
+  Owner owner;  // who is to own what is written, where the lab may say so
 };
 
 // A file to be written into a volume.

@@ -1,0 +1,314 @@
+#include "kubelet/kubelet.h"
+
+#include <fmt/format.h>
+
+#include <deque>
+#include <filesystem>
+#include <set>
+
+#include "api/quantity.h"
+#include "base/check.h"
+#include "base/log.h"
+#include "kubelet/admission.h"
+#include "kubelet/device_manager.h"
+#include "kubelet/ip_pool.h"
+#include "kubelet/node_reporter.h"
+#include "kubelet/pod_worker.h"
+
+namespace sextant::kubelet {
+namespace {
+
+using api::Object;
+
+}  // namespace
+
+class Kubelet::Impl {
+ public:
+  template <typename F>
+  auto Guard(F f) {
+    return [alive = alive_, f = std::move(f)](auto&&... args) mutable {
+      if (*alive) f(std::forward<decltype(args)>(args)...);
+    };
+  }
+
+  Impl(KubeletParts parts, KubeletOptions options, plugin::Registrar& registrar)
+      : parts_(parts), options_(std::move(options)), registrar_(registrar), ips_(options_.pod_cidr) {}
+
+  ~Impl() { *alive_ = false; }
+
+  void Start() {
+    CHECK(!life_);
+    life_ = std::make_unique<Life>();
+    life_->events = std::make_unique<client::EventRecorder>(
+        parts_.client, client::EventSource{"kubelet", options_.node});
+    const std::string checkpoint =
+        options_.state_directory.empty()
+            ? std::string()
+            : options_.state_directory + "/kubelet_internal_checkpoint";
+    life_->devices = std::make_unique<DeviceManager>(parts_.client.executor(), parts_.files,
+                                                     checkpoint, [this] { OnDevices(); });
+    life_->node = std::make_unique<NodeReporter>(parts_.client, parts_.machine, *life_->devices,
+                                                 *life_->events, options_, parts_.runtime.Level());
+    life_->devices->Load(Guard([this] {
+      life_->node->Start(Guard([this] { Follow(); }));
+    }));
+  }
+
+  void Stop() {
+    if (!life_) return;
+    for (auto& [uid, worker] : life_->workers) worker->PowerOff();
+    *alive_ = false;
+    alive_ = std::make_shared<bool>(true);
+    life_.reset();
+  }
+
+  bool running() const { return life_ != nullptr; }
+  const KubeletOptions& options() const { return options_; }
+  const KubeletParts& parts() const { return parts_; }
+  DeviceManager* devices() { return life_ ? life_->devices.get() : nullptr; }
+
+  PodWorker* Find(std::string_view ns, std::string_view name) const {
+    if (!life_) return nullptr;
+    for (const auto& [uid, worker] : life_->workers) {
+      const Object& pod = worker->record().pod;
+      if (pod.name() == name && pod.ns() == ns) return worker.get();
+    }
+    return nullptr;
+  }
+
+  std::vector<Object> Pods() const {
+    std::vector<Object> pods;
+    if (!life_) return pods;
+    for (const auto& [uid, worker] : life_->workers) pods.push_back(worker->record().pod);
+    return pods;
+  }
+
+ private:
+  // What exists between Start and Stop.
+  struct Life {
+    std::unique_ptr<client::EventRecorder> events;
+    std::unique_ptr<DeviceManager> devices;
+    std::unique_ptr<NodeReporter> node;
+    std::map<std::string, std::unique_ptr<PodWorker>> workers;  // by uid
+    std::deque<std::string> admissions;                         // uids that wait, in order
+    bool admitting = false;
+    bool synced = false;
+    std::shared_ptr<void> feed;
+  };
+
+  void Follow() {
+    life_->feed = parts_.feed.Follow(
+        options_.node,
+        {Guard([this](const client::Change& change) { OnPod(change); }),
+         Guard([this](const client::Change& change) { life_->node->OnNode(change); })});
+    parts_.feed.OnSynced(Guard([this] {
+      std::set<std::string> uids;
+      for (const Object& pod : parts_.feed.PodsOf(options_.node)) uids.emplace(pod.uid());
+      life_->devices->Retain(uids);
+      if (options_.materialise) RemoveOrphans(std::move(uids));
+    }));
+  }
+
+  // Directories of Pods that are no more.
+  void RemoveOrphans(std::set<std::string> uids) {
+    parts_.files.Post([directory = options_.state_directory + "/pods", uids = std::move(uids)] {
+      std::error_code error;
+      std::vector<std::filesystem::path> orphans;
+      for (const auto& entry : std::filesystem::directory_iterator(directory, error))
+        if (!uids.contains(entry.path().filename().string())) orphans.push_back(entry.path());
+      for (const auto& path : orphans) std::filesystem::remove_all(path, error);
+    });
+  }
+
+  void OnPod(const client::Change& change) {
+    const std::string uid(change.object().uid());
+    if (change.before && change.after && change.before.uid() != change.after.uid()) {
+      Forgotten(std::string(change.before.uid()));
+    }
+    if (change.deleted()) return Forgotten(uid);
+    const auto found = life_->workers.find(uid);
+    if (found != life_->workers.end()) return found->second->Update(change.after);
+    Add(change.after);
+  }
+
+  void Forgotten(const std::string& uid) {
+    const auto found = life_->workers.find(uid);
+    if (found != life_->workers.end()) found->second->Vanished();
+  }
+
+  void Add(const Object& pod) {
+    const std::string uid(pod.uid());
+    WorkerParts parts{parts_.client,
+                      parts_.runtime,
+                      parts_.files,
+                      parts_.components,
+                      registrar_,
+                      *life_->events,
+                      *life_->devices,
+                      options_,
+                      [this] { return parts_.feed.Node(options_.node); },
+                      [this] { return ips_.Take(); },
+                      [this](const std::string& ip) { ips_.Give(ip); }};
+    auto worker = std::make_unique<PodWorker>(
+        std::move(parts), pod, Guard([this, uid] { life_->workers.erase(uid); }));
+    PodWorker& added = *worker;
+    life_->workers.emplace(uid, std::move(worker));
+    if (added.AlreadyEnded()) return added.EndAtOnce();
+    life_->admissions.push_back(uid);
+    AdmitNext();
+  }
+
+  // One Pod after another, so that no two count on the same card.
+  void AdmitNext() {
+    if (life_->admitting) return;
+    while (!life_->admissions.empty()) {
+      const std::string uid = life_->admissions.front();
+      life_->admissions.pop_front();
+      const auto found = life_->workers.find(uid);
+      if (found == life_->workers.end() || found->second->stopping()) continue;
+      life_->admitting = true;
+      life_->devices->Allocate(found->second->record().pod, Guard([this, uid](Status allocated) {
+        life_->admitting = false;
+        Admit(uid, std::move(allocated));
+        AdmitNext();
+      }));
+      return;
+    }
+  }
+
+  void Admit(const std::string& uid, Status allocated) {
+    const auto found = life_->workers.find(uid);
+    if (found == life_->workers.end() || found->second->stopping()) {
+      return life_->devices->Release(uid);  // deleted while it waited
+    }
+    PodWorker& worker = *found->second;
+    if (!allocated) return worker.Reject(AllocationFailed(allocated.error()));
+    std::vector<Object> others;
+    for (const auto& [other_uid, other] : life_->workers)
+      if (other->active()) others.push_back(other->record().pod);
+    const Object node = parts_.feed.Node(options_.node);
+    if (auto refusal = CheckFit(worker.record().pod, node, others, *life_->devices)) {
+      life_->devices->Release(uid);
+      return worker.Reject(*refusal);
+    }
+    worker.Begin();
+  }
+
+  void OnDevices() {
+    life_->node->Changed();
+    for (auto& [uid, worker] : life_->workers) worker->DevicesChanged();
+  }
+
+  const KubeletParts parts_;
+  const KubeletOptions options_;
+  plugin::Registrar& registrar_;
+  IpPool ips_;
+  std::unique_ptr<Life> life_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+Kubelet::Kubelet(KubeletParts parts, KubeletOptions options)
+    : impl_(std::make_shared<Impl>(parts, std::move(options), *this)) {}
+
+Kubelet::~Kubelet() { impl_->Stop(); }
+
+void Kubelet::Start() { impl_->Start(); }
+void Kubelet::Stop() { impl_->Stop(); }
+bool Kubelet::running() const { return impl_->running(); }
+const std::string& Kubelet::node() const { return impl_->options().node; }
+Runtime& Kubelet::runtime() const { return impl_->parts().runtime; }
+Executor& Kubelet::files() const { return impl_->parts().files; }
+Loop& Kubelet::loop() const { return impl_->parts().client.executor(); }
+std::vector<Object> Kubelet::Pods() const { return impl_->Pods(); }
+
+void Kubelet::Register(std::shared_ptr<plugin::DevicePlugin> plugin) {
+  if (DeviceManager* devices = impl_->devices()) devices->Register(std::move(plugin));
+}
+
+void Kubelet::Unregister(const std::string& resource) {
+  if (DeviceManager* devices = impl_->devices()) devices->Unregister(resource);
+}
+
+Result<ContainerLog> Kubelet::FindLog(std::string_view ns, std::string_view pod,
+                                      std::string_view container, bool previous) const {
+  const PodWorker* worker = impl_->Find(ns, pod);
+  if (!worker) {
+    Error error = NotFound({"", "pods"}, pod);
+    error.message = fmt::format("pod \"{}\" does not exist", pod);
+    return Fail(std::move(error));
+  }
+  const ContainerState* state = worker->record().Find(container);
+  if (!state) {
+    Error error = NotFound({"", "pods"}, pod);
+    error.message = fmt::format("container \"{}\" not found in pod \"{}\"", container, pod);
+    return Fail(std::move(error));
+  }
+  if (previous && (!state->last || state->last->container_id.empty())) {
+    return Fail(BadRequest(fmt::format(
+        "previous terminated container \"{}\" in pod \"{}\" not found", container, pod)));
+  }
+  ContainerLog log;
+  if (previous) {
+    // The instance before the one that runs or ran last; while it waits to be started again, `last`
+    // is that one itself.
+    const bool waits = state->phase == ContainerState::Phase::kWaiting;
+    log.path = worker->LogPath(state->name, state->restart_count - !waits);
+    log.container_id = state->last->container_id;
+    return log;
+  }
+  if (state->phase == ContainerState::Phase::kWaiting && !state->last) {
+    const std::string reason =
+        state->waiting_reason.empty()
+            ? (worker->record().containers[0].kind == ContainerKind::kRegular ? "ContainerCreating"
+                                                                             : "PodInitializing")
+            : state->waiting_reason;
+    return Fail(BadRequest(fmt::format("container \"{}\" in pod \"{}\" is waiting to start: {}",
+                                       container, pod, reason)));
+  }
+  log.path = worker->LogPath(state->name, state->restart_count);
+  log.container_id = state->id;
+  log.running = state->running();
+  return log;
+}
+
+Result<std::string> Kubelet::FindRunning(std::string_view ns, std::string_view pod,
+                                         std::string_view container) const {
+  const PodWorker* worker = impl_->Find(ns, pod);
+  if (!worker) {
+    Error error = NotFound({"", "pods"}, pod);
+    error.message = "pod does not exist";
+    return Fail(std::move(error));
+  }
+  const ContainerState* state = worker->record().Find(container);
+  if (!state || !state->running()) {
+    return Fail(InternalError(fmt::format("container not found (\"{}\")", container)));
+  }
+  return state->id;
+}
+
+Result<std::string> Kubelet::FindSandbox(std::string_view ns, std::string_view pod) const {
+  const PodWorker* worker = impl_->Find(ns, pod);
+  if (!worker || !worker->record().sandbox_ready) {
+    Error error = NotFound({"", "pods"}, pod);
+    error.message = "pod does not exist";
+    return Fail(std::move(error));
+  }
+  return std::string(worker->record().pod.uid());
+}
+
+bool Kubelet::ContainerRuns(std::string_view ns, std::string_view pod,
+                            const std::string& container_id) const {
+  const PodWorker* worker = impl_->Find(ns, pod);
+  if (!worker) return false;
+  for (const ContainerState& state : worker->record().containers)
+    if (state.id == container_id) return state.running();
+  return false;
+}
+
+std::map<std::string, std::map<std::string, std::string>> Kubelet::DevicesInUse() const {
+  DeviceManager* devices = impl_->devices();
+  if (!devices) return {};
+  return devices->InUse();
+}
+
+}  // namespace sextant::kubelet
