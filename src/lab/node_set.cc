@@ -70,6 +70,7 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
     MakeRuntime();
     node_client_ = api.Client({"system:sextant-kubelets", "", {"system:masters"}, {}}, parts_.core);
     node_informers_ = std::make_unique<client::SharedInformers>(*node_client_);
+    feed_ = std::make_unique<kubelet::NodeFeed>(*node_informers_);
     agent_client_ = api.Client(AgentUser(), parts_.core);
     nodes_watch_ = informers.For({.gvr = client::kNodes}).Subscribe([this](const client::Change& c) {
       c.deleted() ? NodeDeleted(std::string(c.before.name())) : NodeSeen(c.after);
@@ -84,6 +85,7 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
       kubelets_.Remove(name);
     }
     nodes_.clear();
+    feed_.reset();
     node_informers_.reset();
     agent_client_.reset();
     runtime_.reset();
@@ -183,7 +185,7 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
     options.port = listener_->endpoint().port;
     options.materialise = materialise_;
     node->kubelet = std::make_unique<kubelet::Kubelet>(
-        kubelet::KubeletParts{*node->client, *node_informers_, *runtime_, node->machine,
+        kubelet::KubeletParts{*node->client, *feed_, *runtime_, node->machine,
                               parts_.files, *this},
         std::move(options));
     kubelets_.Add(*node->kubelet);
@@ -266,6 +268,7 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
   bool materialise_ = false;
   std::unique_ptr<client::Client> node_client_;
   std::unique_ptr<client::SharedInformers> node_informers_;
+  std::unique_ptr<kubelet::NodeFeed> feed_;
   std::unique_ptr<client::Client> agent_client_;
   std::unique_ptr<client::Subscription> nodes_watch_;
   std::map<std::string, std::unique_ptr<Node>> nodes_;  // core loop
