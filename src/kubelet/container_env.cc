@@ -5,6 +5,7 @@
 #include "api/json.h"
 #include "api/quantity.h"
 #include "kubelet/pod_model.h"
+#include "kubelet/text_error.h"
 
 namespace sextant::kubelet {
 namespace {
@@ -57,7 +58,7 @@ Result<std::optional<std::string>> KeyValue(Value ref, bool secret, const Source
   const Value value = object["data"][key];
   if (value) return secret ? DecodeSecret(value) : std::string(value.AsString());
   if (optional) return std::nullopt;
-  return Fail(InternalError(fmt::format("couldn't find key {} in {} {}/{}", key,
+  return Fail(TextError(fmt::format("couldn't find key {} in {} {}/{}", key,
                                         secret ? "Secret" : "ConfigMap", ns, name)));
 }
 
@@ -70,7 +71,7 @@ Result<std::optional<std::string>> FromSource(Value from, const EnvFacts& facts,
   }
   if (const Value ref = from["secretKeyRef"]) return KeyValue(ref, true, sources, facts.pod.ns());
   if (from["fileKeyRef"]) {
-    return Fail(InternalError("fileKeyRef is not supported by this simulated kubelet"));
+    return Fail(TextError("fileKeyRef is not supported by this simulated kubelet"));
   }
   return std::string();
 }
@@ -163,7 +164,7 @@ Result<std::string> FieldValue(std::string_view path, const EnvFacts& facts) {
       const std::string_view key = path.substr(open + 2, path.size() - open - 4);
       if (of == "metadata.annotations") return std::string(metadata["annotations"][key].AsString());
       if (of == "metadata.labels") return std::string(metadata["labels"][key].AsString());
-      return Fail(InternalError(fmt::format("field label does not support subscript: {}", path)));
+      return Fail(TextError(fmt::format("field label does not support subscript: {}", path)));
     }
   }
   if (path == "metadata.annotations" || path == "metadata.labels") {
@@ -177,14 +178,14 @@ Result<std::string> FieldValue(std::string_view path, const EnvFacts& facts) {
         "spec.restartPolicy", "spec.serviceAccountName", "spec.schedulerName", "status.phase"}) {
     if (path == known) return std::string(facts.pod.Path(path).AsString());
   }
-  return Fail(InternalError(fmt::format("field label not supported: {}", path)));
+  return Fail(TextError(fmt::format("field label not supported: {}", path)));
 }
 
 Result<std::string> ResourceValue(Value ref, const EnvFacts& facts) {
   Value container = facts.container;
   if (const std::string_view name = ref["containerName"].AsString(); !name.empty()) {
     container = FindContainerSpec(facts.pod, name);
-    if (!container) return Fail(InternalError(fmt::format("container {} not found", name)));
+    if (!container) return Fail(TextError(fmt::format("container {} not found", name)));
   }
   const std::string_view resource = ref["resource"].AsString();
   const size_t dot = resource.find('.');
@@ -194,7 +195,7 @@ Result<std::string> ResourceValue(Value ref, const EnvFacts& facts) {
   const bool known = name == "cpu" || name == "memory" || name == "ephemeral-storage" ||
                      name.starts_with("hugepages-");
   if (!known || (kind != "limits" && kind != "requests")) {
-    return Fail(InternalError(fmt::format("unsupported container resource : {}", resource)));
+    return Fail(TextError(fmt::format("unsupported container resource : {}", resource)));
   }
   Quantity divisor = Quantity::ParseOrZero(ref["divisor"].AsString());
   if (divisor.IsZero()) divisor = Quantity(1);

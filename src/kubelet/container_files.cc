@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "kubelet/text_error.h"
 
 namespace sextant::kubelet {
 namespace {
@@ -41,7 +42,7 @@ Status MakeSubPath(const std::string& base, const std::string& sub_path, Owner o
     const std::string step = sub_path.substr(begin, end - begin);
     begin = end + 1;
     if (step.empty() || step == ".") continue;
-    if (step == "..") return Fail(InternalError("subPath \"" + sub_path + "\" leads out"));
+    if (step == "..") return Fail(TextError("subPath \"" + sub_path + "\" leads out"));
     struct stat info {};
     if (fstatat(at.get(), step.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0) {
       if (!S_ISDIR(info.st_mode)) return {};  // a file, or a link: the runtime looks where it leads

@@ -7,6 +7,7 @@
 #include "api/quantity.h"
 #include "base/check.h"
 #include "base/log.h"
+#include "kubelet/text_error.h"
 
 namespace sextant::kubelet {
 namespace {
@@ -16,10 +17,11 @@ using api::Value;
 
 // How gRPC's Go library prints what a plugin's handler returned.
 std::string RpcText(const Error& error) {
-  return fmt::format("rpc error: code = Unknown desc = {}", error.message);
+  constexpr std::string_view kPrefix = "Internal error occurred: ";
+  std::string_view text = error.message;
+  if (error.Is("InternalError") && text.starts_with(kPrefix)) text.remove_prefix(kPrefix.size());
+  return fmt::format("rpc error: code = Unknown desc = {}", text);
 }
-
-Status Refuse(std::string text) { return Fail(InternalError(text)); }
 
 }  // namespace
 
@@ -64,7 +66,7 @@ class DeviceManager::Job : public std::enable_shared_from_this<Job> {
   Result<bool> Missing(const Wish& wish) const {
     const Allocation* held = Held(wish);
     if (held && held->ids.size() != wish.count) {
-      return Fail(InternalError(fmt::format(
+      return Fail(TextError(fmt::format(
           "pod \"{}\" container \"{}\" changed request for resource \"{}\" from {} to {}", uid_,
           wish.container, wish.resource, held->ids.size(), wish.count)));
     }
@@ -75,17 +77,17 @@ class DeviceManager::Job : public std::enable_shared_from_this<Job> {
     if (wish.count == 0) return false;
     if (endpoint == manager_.endpoints_.end()) {
       return Fail(
-          InternalError(fmt::format("cannot allocate unregistered device {}", wish.resource)));
+          TextError(fmt::format("cannot allocate unregistered device {}", wish.resource)));
     }
     const std::set<std::string> healthy = manager_.Healthy(wish.resource);
     if (healthy.empty()) {
-      return Fail(InternalError(fmt::format(
+      return Fail(TextError(fmt::format(
           "no healthy devices present; cannot allocate unhealthy devices {}", wish.resource)));
     }
     if (!held) return true;
     for (const std::string& id : held->ids) {
       if (healthy.contains(id)) continue;
-      return Fail(InternalError(
+      return Fail(TextError(
           fmt::format("previously allocated devices are no longer healthy; cannot allocate "
                       "unhealthy devices {}",
                       wish.resource)));
@@ -102,7 +104,7 @@ class DeviceManager::Job : public std::enable_shared_from_this<Job> {
     for (const std::string& id : manager_.Used(wish.resource)) available.erase(id);
     const size_t needed = wish.count - chosen.size();
     if (available.size() < needed) {
-      return Abandon(InternalError(
+      return Abandon(TextError(
           fmt::format("requested number of devices unavailable for {}. Requested: {}, Available: {}",
                       wish.resource, needed, available.size())));
     }
@@ -128,7 +130,7 @@ class DeviceManager::Job : public std::enable_shared_from_this<Job> {
     const Wish& wish = wishes_[at_];
     if (!preferred) {
       return Abandon(
-          InternalError(fmt::format("device plugin GetPreferredAllocation rpc failed with err: {}",
+          TextError(fmt::format("device plugin GetPreferredAllocation rpc failed with err: {}",
                                     RpcText(preferred.error()))));
     }
     std::vector<std::string> wanted;
@@ -148,7 +150,7 @@ class DeviceManager::Job : public std::enable_shared_from_this<Job> {
   void Ask(const Wish& wish, std::set<std::string> chosen) {
     const auto endpoint = manager_.endpoints_.find(wish.resource);
     if (endpoint == manager_.endpoints_.end() || !endpoint->second.plugin) {
-      return Abandon(InternalError(fmt::format("unknown Device Plugin {}", wish.resource)));
+      return Abandon(TextError(fmt::format("unknown Device Plugin {}", wish.resource)));
     }
     std::vector<std::string> ids = manager_.InOrder(wish.resource, std::move(chosen));
     const std::vector<std::vector<std::string>> request{ids};
@@ -163,9 +165,9 @@ class DeviceManager::Job : public std::enable_shared_from_this<Job> {
   void OnAnswer(std::vector<std::string> ids,
                 Result<std::vector<plugin::ContainerAllocation>> answer) {
     const Wish& wish = wishes_[at_];
-    if (!answer) return Abandon(InternalError(RpcText(answer.error())));
+    if (!answer) return Abandon(TextError(RpcText(answer.error())));
     if (answer->empty()) {
-      return Abandon(InternalError("no containers return in allocation response &AllocateResponse{}"));
+      return Abandon(TextError("no containers return in allocation response &AllocateResponse{}"));
     }
     manager_.pods_[uid_][wish.container][wish.resource] = {std::move(ids),
                                                            std::move(answer->front())};
@@ -211,8 +213,9 @@ class DeviceManager::Job : public std::enable_shared_from_this<Job> {
   void OnSaved(Status saved) {
     if (!saved) {
       manager_.pods_.erase(uid_);
-      return done_(Refuse(fmt::format("failed to write checkpoint file \"{}\": {}",
-                                      "kubelet_internal_checkpoint", saved.error().message)));
+      return done_(Fail(TextError(fmt::format(
+          "failed to write checkpoint file \"kubelet_internal_checkpoint\": {}",
+          saved.error().message))));
     }
     done_({});
   }

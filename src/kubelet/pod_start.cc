@@ -7,6 +7,7 @@
 #include "kubelet/container_files.h"
 #include "kubelet/log_reader.h"
 #include "kubelet/pod_worker.h"
+#include "kubelet/text_error.h"
 
 namespace sextant::kubelet {
 namespace {
@@ -44,7 +45,7 @@ Status CheckNonRoot(const api::Object& pod, Value container) {
   if (UserOf(pod["spec"], container, "runAsUser") != 0) return {};
   const bool told = container["securityContext"]["runAsUser"].IsInt() ||
                     pod["spec"]["securityContext"]["runAsUser"].IsInt();
-  return Fail(InternalError(fmt::format(
+  return Fail(TextError(fmt::format(
       "{} (pod: \"{}\", container: {})",
       told ? "container's runAsUser breaks non-root policy"
            : "container has runAsNonRoot and image will run as root",
@@ -334,7 +335,7 @@ void PodWorker::BeginProbes(ContainerState& container) {
                                              spec, container.id, std::move(callbacks));
   if (!instance.prober->has_startup()) {
     container.started = true;
-    container.ready = !instance.prober->has_readiness();
+    container.ready = container.kind != ContainerKind::kInit && !instance.prober->has_readiness();
   }
   // A program of this process has nothing that a probe could reach.
   if (!instance.component) instance.prober->Start();

@@ -198,7 +198,7 @@ void PodWorker::MarkUnstarted() {
 }
 
 void PodWorker::MaybeDelete() {
-  if (stage_ != Stage::kOver || vanished_) return;
+  if (stage_ != Stage::kOver || vanished_ || tell_posted_) return;
   if (record_.pod["metadata"]["deletionTimestamp"]) writer_.DeleteWhenTold();
 }
 

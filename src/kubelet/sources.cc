@@ -1,6 +1,7 @@
 #include "kubelet/sources.h"
 
 #include "api/base64.h"
+#include "kubelet/text_error.h"
 
 namespace sextant::kubelet {
 namespace {
@@ -28,7 +29,7 @@ void SourceNames::Add(const SourceNames& other) {
 Result<api::Object> FindSource(const std::map<std::string, Result<api::Object>>& sources,
                                const std::string& name, bool optional) {
   const auto found = sources.find(name);
-  if (found == sources.end()) return Fail(InternalError("not fetched: " + name));
+  if (found == sources.end()) return Fail(TextError("not fetched: " + name));
   if (found->second) return *found->second;
   if (optional && found->second.error().Is("NotFound")) return api::Object();
   return Fail(found->second.error());

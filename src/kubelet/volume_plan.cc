@@ -5,6 +5,7 @@
 #include <array>
 
 #include "kubelet/volumes.h"
+#include "kubelet/text_error.h"
 
 namespace sextant::kubelet {
 namespace {
@@ -19,7 +20,7 @@ Status SafePath(const std::string& path) {
   const std::string framed = "/" + path + "/";
   if (path.empty() || path.front() == '/' || framed.find("/../") != std::string::npos ||
       path.find('\0') != std::string::npos) {
-    return Fail(InternalError(fmt::format("invalid path: {}", path)));
+    return Fail(TextError(fmt::format("invalid path: {}", path)));
   }
   return {};
 }
@@ -55,7 +56,7 @@ Status AddObject(Value source, bool secret, std::string_view name_key, uint32_t 
     const auto found = payload.find(key);
     if (found == payload.end()) {
       if (optional) continue;
-      return Fail(InternalError(
+      return Fail(TextError(
           secret ? fmt::format("references non-existent secret key: {}", key)
                  : fmt::format("configmap references non-existent config key: {}", key)));
     }
@@ -93,10 +94,10 @@ Status AddProjected(Value volume, const std::string& name, const EnvFacts& facts
       if (!with_tokens) continue;
       const std::string path(token["path"].AsString());
       const auto found = tokens.find(name + "/" + path);
-      if (found == tokens.end()) return Fail(InternalError("no service account token for " + path));
+      if (found == tokens.end()) return Fail(TextError("no service account token for " + path));
       files.push_back({path, found->second, mode});
     } else {
-      return Fail(InternalError("this kind of projection is not supported by the simulated kubelet"));
+      return Fail(TextError("this kind of projection is not supported by the simulated kubelet"));
     }
   }
   return {};
@@ -118,10 +119,10 @@ Status PlanHostPath(Value source, VolumePlan& plan) {
        {"BlockDevice", "a block device"}}};
   for (const auto& [name, text] : kKinds) {
     if (type != name) continue;
-    return Fail(InternalError(
+    return Fail(TextError(
         fmt::format("hostPath type check failed: {} is not {}", plan.host_path, text)));
   }
-  return Fail(InternalError(fmt::format("hostPath type check failed: unknown type {}", type)));
+  return Fail(TextError(fmt::format("hostPath type check failed: unknown type {}", type)));
 }
 
 }  // namespace
@@ -178,11 +179,11 @@ Result<VolumePlan> PlanVolume(Value volume, const EnvFacts& facts, const Sources
   } else if (const Value host = volume["hostPath"]) {
     RETURN_IF_ERROR(PlanHostPath(host, plan));
   } else if (const Value claim = volume["persistentVolumeClaim"]) {
-    return Fail(InternalError(fmt::format(
+    return Fail(TextError(fmt::format(
         "persistentvolumeclaim \"{}\": this lab has no storage that could be mounted",
         claim["claimName"].AsString())));
   } else if (!volume["emptyDir"]) {
-    return Fail(InternalError("this kind of volume is not supported by the simulated kubelet"));
+    return Fail(TextError("this kind of volume is not supported by the simulated kubelet"));
   }
   for (const VolumeFile& file : plan.files) RETURN_IF_ERROR(SafePath(file.path));
   return plan;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "kubelet/text_error.h"
 
 namespace sextant::kubelet {
 namespace {
@@ -42,7 +43,7 @@ Status WriteVolume(const VolumePlan& plan, const std::string& directory, Owner o
 }
 
 Error SetUpError(std::string_view volume, const Error& error) {
-  return InternalError(
+  return TextError(
       fmt::format("MountVolume.SetUp failed for volume \"{}\" : {}", volume, error.message));
 }
 
@@ -124,7 +125,7 @@ void VolumeSet::RequestTokens(std::shared_ptr<Preparing> preparing) {
           if (!answer) {
             return preparing->done(Fail(SetUpError(
                 wish.volume,
-                InternalError("failed to fetch token: " + answer.error().message))));
+                TextError("failed to fetch token: " + answer.error().message))));
           }
           // Renewed after 80 % of its life (pkg/kubelet/token).
           tokens_[key] = {std::string((*answer)["status"]["token"].AsString()),
@@ -183,7 +184,7 @@ Result<std::vector<Mount>> VolumeSet::MountsFor(Value container, const Env& env)
     const std::string name(wanted["name"].AsString());
     const auto found = plans_.find(name);
     if (found == plans_.end()) {
-      return Fail(InternalError(fmt::format("volume \"{}\" is not mounted", name)));
+      return Fail(TextError(fmt::format("volume \"{}\" is not mounted", name)));
     }
     Mount mount;
     mount.container_path = wanted["mountPath"].AsString();

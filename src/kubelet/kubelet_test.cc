@@ -1,0 +1,541 @@
+#include "kubelet/kubelet.h"
+
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "kubelet/runtime_simulated.h"
+#include "kubelet/test_api.h"
+
+namespace sextant::kubelet {
+namespace {
+
+using api::Object;
+using api::Value;
+using testing::ScriptedRuntime;
+using testing::TestApi;
+using testing::TestComponents;
+using testing::TestPlugin;
+using std::chrono::seconds;
+
+class KubeletTest : public ::testing::Test {
+ protected:
+  KubeletTest() : dir_(*TempDir::Make("kubelet")) { machine_.SetSpec({.cpu = "8", .memory = "32Gi"}); }
+
+  KubeletOptions Options() {
+    KubeletOptions options;
+    options.node = "worker";
+    options.state_directory = dir_.path();
+    options.internal_ip = "172.18.0.3";
+    options.pod_cidr = "10.244.1.0/24";
+    return options;
+  }
+  void Start(Runtime& runtime) { Start(runtime, Options()); }
+  void Start(Runtime& runtime, KubeletOptions options) {
+    kubelet_ = std::make_unique<Kubelet>(
+        KubeletParts{api_, feed_, runtime, machine_, loop_, components_}, std::move(options));
+    kubelet_->Start();
+    loop_.RunReady();
+  }
+  void Start() { Start(runtime_); }
+  // `spec` is the Pod's spec without its node.
+  void AddPod(const std::string& name, const std::string& spec, const std::string& annotations = "") {
+    api_.Put("pods", fmt::format(R"({{"kind":"Pod","apiVersion":"v1","metadata":{{
+      "name":"{}","namespace":"default","uid":"{}","annotations":{{{}}}}},
+      "spec":{{"nodeName":"worker",{}}},"status":{{"phase":"Pending"}}}})",
+                                  name, name, annotations, spec));
+    loop_.RunReady();
+  }
+  static std::string Gpu(int count, std::string policy = "Never") {
+    return fmt::format(R"("restartPolicy":"{}","containers":[{{"name":"c","image":"cuda",
+      "command":["nvidia-smi"],"resources":{{"limits":{{"nvidia.com/gpu":"{}"}},
+      "requests":{{"nvidia.com/gpu":"{}"}}}}}}])",
+                       policy, count, count);
+  }
+  static std::string Simple(std::string policy, std::string more = "") {
+    return fmt::format(R"("restartPolicy":"{}","containers":[{{"name":"c","image":"busybox",
+      "command":["sh"]{}}}])",
+                       policy, more);
+  }
+  Value Container(const std::string& pod) { return Keep(pod)["status"]["containerStatuses"].at(0); }
+  std::string Phase(const std::string& pod) {
+    return std::string(api_.Pod(pod)["status"]["phase"].AsString());
+  }
+  std::string Condition(const std::string& pod, std::string_view type) {
+    for (Value condition : api_.Pod(pod)["status"]["conditions"].items())
+      if (condition["type"].AsString() == type) return std::string(condition["status"].AsString());
+    return "";
+  }
+  std::string Allocatable(const char* kind = "allocatable") {
+    return std::string(api_.Node("worker")["status"][kind]["nvidia.com/gpu"].AsString("none"));
+  }
+  Object Keep(const std::string& pod) {
+    kept_ = api_.Pod(pod);
+    return kept_;
+  }
+
+  ManualLoop loop_;
+  TempDir dir_;
+  TestApi api_{loop_};
+  client::SharedInformers informers_{api_};
+  NodeFeed feed_{informers_};
+  ScriptedRuntime runtime_{loop_};
+  host::SimulatedMachine machine_{loop_};
+  TestComponents components_{loop_};
+  std::unique_ptr<Kubelet> kubelet_;
+  Object kept_;
+};
+
+TEST_F(KubeletTest, RegistersItsNode) {
+  KubeletOptions options = Options();
+  options.control_plane = true;
+  options.labels = {{"disk", "ssd"}};
+  Start(runtime_, options);
+  const Object node = api_.Node("worker");
+  ASSERT_TRUE(node);
+  EXPECT_EQ(node["metadata"]["labels"]["kubernetes.io/hostname"].AsString(), "worker");
+  EXPECT_EQ(node["metadata"]["labels"]["disk"].AsString(), "ssd");
+  EXPECT_EQ(node["spec"]["taints"].at(0)["key"].AsString(), "node-role.kubernetes.io/control-plane");
+  EXPECT_EQ(node["status"]["capacity"]["cpu"].AsString(), "8");
+  EXPECT_EQ(node["status"]["allocatable"]["pods"].AsString(), "110");
+  EXPECT_EQ(node["status"]["conditions"].at(3)["type"].AsString(), "Ready");
+  EXPECT_EQ(node["status"]["conditions"].at(3)["status"].AsString(), "True");
+  EXPECT_EQ(node["status"]["addresses"].at(0)["address"].AsString(), "172.18.0.3");
+}
+
+TEST_F(KubeletTest, RenewsItsLeaseAndSaysThatItIsReadyAgain) {
+  Start();
+  const Object lease = api_.Find("leases", "kube-node-lease", "worker");
+  ASSERT_TRUE(lease);
+  EXPECT_EQ(lease["metadata"]["ownerReferences"].at(0)["uid"].AsString(), "uid-worker");
+  loop_.Advance(seconds(30));
+  EXPECT_EQ(api_.updates["leases"], 3);
+  api::Editor edit(api_.Node("worker"));
+  edit.Root()["status"]["conditions"].at(3).Set("status", "Unknown");
+  api_.Put("nodes", api::ToJson(edit.Root().Snapshot()));
+  loop_.Advance(seconds(10));
+  EXPECT_EQ(api_.Node("worker")["status"]["conditions"].at(3)["status"].AsString(), "True");
+  EXPECT_EQ(api_.Events("NodeReady").size(), 1u);
+}
+
+TEST_F(KubeletTest, CapacityFollowsTheMachine) {
+  Start();
+  machine_.SetSpec({.cpu = "16", .memory = "64Gi", .resources = {{"example.com/fpga", "4"}}});
+  loop_.RunReady();
+  EXPECT_EQ(api_.Node("worker")["status"]["capacity"]["cpu"].AsString(), "16");
+  EXPECT_EQ(api_.Node("worker")["status"]["allocatable"]["example.com/fpga"].AsString(), "4");
+  machine_.SetSpec({.cpu = "16", .memory = "64Gi"});
+  loop_.RunReady();
+  EXPECT_FALSE(api_.Node("worker")["status"]["capacity"].Has("example.com/fpga"));
+}
+
+TEST_F(KubeletTest, RunsAPodToItsEnd) {
+  Start();
+  AddPod("job", Simple("Never"));
+  EXPECT_EQ(Phase("job"), "Running");
+  EXPECT_EQ(Condition("job", "Ready"), "True");
+  EXPECT_EQ(Condition("job", "PodReadyToStartContainers"), "True");
+  EXPECT_EQ(api_.Pod("job")["status"]["podIP"].AsString(), "10.244.1.2");
+  EXPECT_EQ(api_.Pod("job")["status"]["qosClass"].AsString(), "BestEffort");
+  runtime_.End("job/c", 0, "Completed");
+  loop_.RunReady();
+  EXPECT_EQ(Phase("job"), "Succeeded");
+  EXPECT_EQ(Condition("job", "Ready"), "False");
+  EXPECT_EQ(Container("job")["state"]["terminated"]["reason"].AsString(), "Completed");
+  EXPECT_TRUE(Container("job")["containerID"].AsString().starts_with("sextant://"));
+  EXPECT_TRUE(runtime_.sandboxes.empty());
+  const std::vector<std::string> wanted = {"Pending", "Pending/waiting:ContainerCreating",
+                                           "Running/running:", "Succeeded/terminated:Completed"};
+  EXPECT_EQ(api_.history["job"], wanted);
+  EXPECT_EQ(api_.Events("Started"), std::vector<std::string>{"Container started"});
+}
+
+TEST_F(KubeletTest, FailsWithTheExitCode) {
+  Start();
+  AddPod("job", Simple("Never"));
+  runtime_.End("job/c", 3, "Error");
+  loop_.RunReady();
+  EXPECT_EQ(Phase("job"), "Failed");
+  EXPECT_EQ(Container("job")["state"]["terminated"]["exitCode"].AsInt(), 3);
+}
+
+TEST_F(KubeletTest, BacksOffBetweenRestarts) {
+  Start();
+  AddPod("crash", Simple("Always"));
+  runtime_.End("crash/c", 1, "Error");
+  loop_.RunReady();  // the first restart comes at once
+  ASSERT_TRUE(runtime_.Runs("crash/c"));
+  EXPECT_EQ(Container("crash")["restartCount"].AsInt(), 1);
+  for (const int wait : {10, 20, 40, 80, 160, 300, 300}) {
+    runtime_.End("crash/c", 1, "Error");
+    loop_.RunReady();
+    const Value waiting = Container("crash")["state"]["waiting"];
+    EXPECT_EQ(waiting["reason"].AsString(), "CrashLoopBackOff");
+    EXPECT_EQ(waiting["message"].AsString(),
+              fmt::format("back-off {} restarting failed container=c pod=crash_default(crash)",
+                          FormatDuration(seconds(wait))));
+    EXPECT_EQ(Phase("crash"), "Running");
+    loop_.Advance(seconds(wait - 1));
+    EXPECT_FALSE(runtime_.Runs("crash/c")) << wait;
+    loop_.Advance(seconds(1));
+    EXPECT_TRUE(runtime_.Runs("crash/c")) << wait;
+  }
+  EXPECT_EQ(Container("crash")["restartCount"].AsInt(), 8);
+  EXPECT_EQ(Container("crash")["lastState"]["terminated"]["exitCode"].AsInt(), 1);
+}
+
+TEST_F(KubeletTest, OnFailureRestartsFailuresOnly) {
+  Start();
+  AddPod("job", Simple("OnFailure"));
+  runtime_.End("job/c", 1, "Error");
+  loop_.RunReady();
+  ASSERT_TRUE(runtime_.Runs("job/c"));
+  runtime_.End("job/c", 0, "Completed");
+  loop_.RunReady();
+  EXPECT_EQ(Phase("job"), "Succeeded");
+  EXPECT_EQ(Container("job")["restartCount"].AsInt(), 1);
+}
+
+TEST_F(KubeletTest, DeletesGracefully) {
+  Start();
+  runtime_.ends_when_told = false;
+  AddPod("web", Simple("Always"));
+  api_.MarkDeleted("web", 30);
+  loop_.RunReady();
+  EXPECT_EQ(runtime_.containers["web/c"].signal, SIGTERM);
+  EXPECT_EQ(runtime_.containers["web/c"].grace, seconds(30));
+  EXPECT_EQ(api_.Events("Killing"), std::vector<std::string>{"Stopping container c"});
+  EXPECT_TRUE(api_.Pod("web"));
+  runtime_.End("web/c", 143, "Error");
+  loop_.RunReady();
+  EXPECT_FALSE(api_.Pod("web"));
+  EXPECT_EQ(api_.history["web"].back(), "Failed/terminated:Error");
+  EXPECT_TRUE(kubelet_->Pods().empty());
+}
+
+TEST_F(KubeletTest, DeletesWhatHasEndedAndWhatNeverBegan) {
+  Start();
+  AddPod("done", Simple("Never"));
+  runtime_.End("done/c", 0, "Completed");
+  loop_.RunReady();
+  api_.MarkDeleted("done", 0);
+  AddPod("waits", R"("containers":[{"name":"c","image":"x"}],"volumes":[{"name":"v",
+    "persistentVolumeClaim":{"claimName":"data"}}])");
+  EXPECT_EQ(api_.Events("FailedMount").size(), 1u);
+  api_.MarkDeleted("waits", 30);
+  loop_.RunReady();
+  EXPECT_FALSE(api_.Pod("done"));
+  EXPECT_FALSE(api_.Pod("waits"));
+}
+
+TEST_F(KubeletTest, KillsWhatTheApiHasForgotten) {
+  Start();
+  AddPod("web", Simple("Always"));
+  api_.Erase("pods", {"default", "web"});
+  loop_.RunReady();
+  EXPECT_FALSE(runtime_.Runs("web/c"));
+  EXPECT_TRUE(runtime_.sandboxes.empty());
+  EXPECT_TRUE(kubelet_->Pods().empty());
+}
+
+TEST_F(KubeletTest, PreStopRunsWithinTheGrace) {
+  Start();
+  AddPod("web", Simple("Always", R"(,"lifecycle":{"preStop":{"exec":{"command":["bye"]}}})"));
+  api_.MarkDeleted("web", 30);
+  loop_.RunReady();
+  ASSERT_EQ(runtime_.execs.size(), 1u);
+  EXPECT_EQ(runtime_.execs[0], std::vector<std::string>{"bye"});
+  EXPECT_FALSE(api_.Pod("web"));
+}
+
+TEST_F(KubeletTest, EndsPodsAtTheirDeadline) {
+  Start();
+  AddPod("slow", Simple("Never") + R"(,"activeDeadlineSeconds":60)");
+  loop_.Advance(seconds(60));
+  EXPECT_EQ(Phase("slow"), "Failed");
+  EXPECT_EQ(api_.Pod("slow")["status"]["reason"].AsString(), "DeadlineExceeded");
+}
+
+TEST_F(KubeletTest, InitContainersAndSidecarsInOrder) {
+  Start();
+  AddPod("app", R"("restartPolicy":"Never","initContainers":[
+      {"name":"first","image":"x","command":["sh"]},
+      {"name":"side","image":"x","command":["sh"],"restartPolicy":"Always"},
+      {"name":"second","image":"x","command":["sh"]}],
+    "containers":[{"name":"c","image":"x","command":["sh"]}])");
+  EXPECT_EQ(runtime_.started, std::vector<std::string>{"first"});
+  EXPECT_EQ(Phase("app"), "Pending");
+  EXPECT_EQ(Container("app")["state"]["waiting"]["reason"].AsString(), "PodInitializing");
+  runtime_.End("app/first", 0, "Completed");
+  loop_.RunReady();
+  EXPECT_EQ(runtime_.started, (std::vector<std::string>{"first", "side", "second"}));
+  EXPECT_EQ(Condition("app", "Initialized"), "False");
+  runtime_.End("app/second", 0, "Completed");
+  loop_.RunReady();
+  EXPECT_EQ(Phase("app"), "Running");
+  EXPECT_EQ(Condition("app", "Initialized"), "True");
+  runtime_.End("app/side", 1, "Error");  // a sidecar is started again, whatever the policy
+  loop_.RunReady();
+  EXPECT_TRUE(runtime_.Runs("app/side"));
+  runtime_.End("app/c", 0, "Completed");
+  loop_.RunReady();
+  EXPECT_FALSE(runtime_.Runs("app/side"));
+  EXPECT_EQ(Phase("app"), "Succeeded");
+}
+
+TEST_F(KubeletTest, AFailedInitContainerFailsThePod) {
+  Start();
+  AddPod("app", R"("restartPolicy":"Never","initContainers":[{"name":"i","image":"x","command":["sh"]}],
+    "containers":[{"name":"c","image":"x","command":["sh"]}])");
+  runtime_.End("app/i", 2, "Error");
+  loop_.RunReady();
+  EXPECT_EQ(Phase("app"), "Failed");
+  EXPECT_EQ(runtime_.started, std::vector<std::string>{"i"});
+}
+
+TEST_F(KubeletTest, ReadinessAndLiveness) {
+  Start();
+  runtime_.probes_pass = false;
+  AddPod("web", Simple("Always", R"(,"readinessProbe":{"httpGet":{"port":80},"periodSeconds":5,
+      "failureThreshold":3},"livenessProbe":{"httpGet":{"port":80},"periodSeconds":10,
+      "initialDelaySeconds":10,"failureThreshold":2})"));
+  EXPECT_EQ(Condition("web", "Ready"), "False");
+  EXPECT_EQ(Phase("web"), "Running");
+  runtime_.probes_pass = true;
+  loop_.Advance(seconds(5));
+  EXPECT_EQ(Condition("web", "Ready"), "True");
+  runtime_.probes_pass = false;
+  loop_.Advance(seconds(5));   // liveness fails once, readiness once
+  EXPECT_EQ(Condition("web", "Ready"), "True");
+  loop_.Advance(seconds(10));  // liveness for the second time
+  EXPECT_EQ(api_.Events("Killing"),
+            std::vector<std::string>{"Container c failed liveness probe, will be restarted"});
+  EXPECT_EQ(Container("web")["restartCount"].AsInt(), 1);
+  EXPECT_FALSE(api_.Events("Unhealthy").empty());
+}
+
+TEST_F(KubeletTest, StartupProbeComesFirst) {
+  Start();
+  runtime_.probes_pass = false;
+  AddPod("web", Simple("Always", R"(,"startupProbe":{"tcpSocket":{"port":80},"periodSeconds":1,
+      "failureThreshold":30},"livenessProbe":{"tcpSocket":{"port":80},"periodSeconds":1,
+      "failureThreshold":1})"));
+  loop_.Advance(seconds(20));
+  EXPECT_FALSE(Container("web")["started"].AsBool());
+  EXPECT_EQ(Container("web")["restartCount"].AsInt(), 0);
+  runtime_.probes_pass = true;
+  loop_.Advance(seconds(1));
+  EXPECT_TRUE(Container("web")["started"].AsBool());
+  EXPECT_TRUE(Container("web")["ready"].AsBool());
+}
+
+TEST_F(KubeletTest, WaitsForAMissingConfigMap) {
+  Start();
+  AddPod("web", Simple("Always", R"j(,"env":[{"name":"MODE","valueFrom":{"configMapKeyRef":
+      {"name":"settings","key":"mode"}}},{"name":"LINE","value":"is $(MODE) of $(NOBODY)"}])j"));
+  const Value waiting = Container("web")["state"]["waiting"];
+  EXPECT_EQ(waiting["reason"].AsString(), "CreateContainerConfigError");
+  EXPECT_EQ(waiting["message"].AsString(), "configmaps \"settings\" not found");
+  api_.Put("configmaps", R"({"metadata":{"name":"settings","namespace":"default"},"data":{}})");
+  loop_.Advance(seconds(10));
+  EXPECT_EQ(Container("web")["state"]["waiting"]["message"].AsString(),
+            "couldn't find key mode in ConfigMap default/settings");
+  api_.Put("configmaps",
+           R"({"metadata":{"name":"settings","namespace":"default"},"data":{"mode":"fast"}})");
+  loop_.Advance(seconds(10));
+  EXPECT_EQ(Phase("web"), "Running");
+  const std::vector<std::string>& env = runtime_.containers["web/c"].spec.env;
+  EXPECT_NE(std::find(env.begin(), env.end(), "LINE=is fast of $(NOBODY)"), env.end());
+}
+
+TEST_F(KubeletTest, FillsVolumes) {
+  Start();
+  api_.Put("configmaps",
+           R"({"metadata":{"name":"kube-root-ca.crt","namespace":"default"},"data":{"ca.crt":"CA"}})");
+  AddPod("web", R"("serviceAccountName":"default","containers":[{"name":"c","image":"x",
+    "command":["sh"],"volumeMounts":[{"name":"api","mountPath":"/token"},
+    {"name":"tmp","mountPath":"/tmp/x","subPath":"a/b"}]}],
+    "volumes":[{"name":"tmp","emptyDir":{}},{"name":"api","projected":{"sources":[
+      {"serviceAccountToken":{"path":"token"}},
+      {"configMap":{"name":"kube-root-ca.crt","items":[{"key":"ca.crt","path":"ca.crt"}]}},
+      {"downwardAPI":{"items":[{"path":"namespace","fieldRef":{"fieldPath":"metadata.namespace"}}]}}]}}])");
+  ASSERT_EQ(Phase("web"), "Running");
+  const std::string at = dir_.path() + "/pods/web/volumes";
+  EXPECT_EQ(*ReadFile(at + "/api/token", 1000), "token-of-default");
+  EXPECT_EQ(*ReadFile(at + "/api/ca.crt", 1000), "CA");
+  EXPECT_EQ(*ReadFile(at + "/api/namespace", 1000), "default");
+  EXPECT_EQ(access((at + "/tmp/a/b").c_str(), F_OK), 0);
+  const std::vector<Mount>& mounts = runtime_.containers["web/c"].spec.mounts;
+  ASSERT_GE(mounts.size(), 2u);
+  EXPECT_TRUE(mounts[0].read_only);
+  EXPECT_FALSE(mounts[1].read_only);
+}
+
+TEST_F(KubeletTest, HostPathsAreTheNodesOwnDisk) {
+  Start();
+  AddPod("web", R"("containers":[{"name":"c","image":"x","command":["sh"],
+    "volumeMounts":[{"name":"etc","mountPath":"/host"}]}],
+    "volumes":[{"name":"etc","hostPath":{"path":"/etc"}}])");
+  ASSERT_EQ(Phase("web"), "Running");
+  EXPECT_EQ(runtime_.containers["web/c"].spec.mounts[0].host_path, dir_.path() + "/disk/etc");
+  AddPod("up", R"("containers":[{"name":"c","image":"x","command":["sh"]}],
+    "volumes":[{"name":"etc","hostPath":{"path":"/a/../../../etc"}}])");
+  EXPECT_EQ(Phase("up"), "Pending");
+}
+
+TEST_F(KubeletTest, RefusesWhatDoesNotFit) {
+  Start();
+  AddPod("big", Simple("Never", R"(,"resources":{"requests":{"cpu":"9"}})"));
+  EXPECT_EQ(Phase("big"), "Failed");
+  EXPECT_EQ(api_.Pod("big")["status"]["reason"].AsString(), "OutOfcpu");
+  EXPECT_EQ(api_.Pod("big")["status"]["message"].AsString(),
+            "Pod was rejected: Node didn't have enough resource: cpu, requested: 9000, used: 0, "
+            "capacity: 8000");
+  AddPod("else", Simple("Never") + R"(,"nodeSelector":{"disk":"ssd"})");
+  EXPECT_EQ(api_.Pod("else")["status"]["reason"].AsString(), "NodeAffinity");
+}
+
+TEST_F(KubeletTest, SimulatedPodsRunForTheirTime) {
+  SimulatedRuntime runtime(loop_);
+  KubeletOptions options = Options();
+  options.materialise = false;
+  Start(runtime, options);
+  AddPod("train", R"("restartPolicy":"Never","containers":[{"name":"c","image":"trainer"}])",
+         R"("sextant.dev/run-for":"30s")");
+  EXPECT_EQ(Phase("train"), "Running");
+  loop_.Advance(seconds(30));
+  EXPECT_EQ(Phase("train"), "Succeeded");
+  kubelet_.reset();
+}
+
+// ---- devices
+
+TEST_F(KubeletTest, NineCardsWantedEightThere) {
+  Start();
+  auto plugin = std::make_shared<TestPlugin>(loop_);
+  kubelet_->Register(plugin);
+  loop_.RunReady();
+  EXPECT_EQ(Allocatable(), "8");
+  for (int i = 0; i < 9; ++i) AddPod(fmt::format("p{}", i), Gpu(1));
+  EXPECT_EQ(kubelet_->DevicesInUse()["nvidia.com/gpu"].size(), 8u);
+  EXPECT_EQ(Phase("p8"), "Failed");
+  EXPECT_EQ(api_.Pod("p8")["status"]["reason"].AsString(), "UnexpectedAdmissionError");
+  EXPECT_EQ(api_.Pod("p8")["status"]["message"].AsString(),
+            "Pod was rejected: Allocate failed due to requested number of devices unavailable for "
+            "nvidia.com/gpu. Requested: 1, Available: 0, which is unexpected");
+  runtime_.End("p3/c", 0, "Completed");
+  loop_.RunReady();
+  AddPod("late", Gpu(1));
+  EXPECT_EQ(Phase("late"), "Running");
+  const std::vector<std::string>& env = runtime_.containers["late/c"].spec.env;
+  EXPECT_NE(std::find(env.begin(), env.end(), "CARDS=card-3"), env.end());
+  EXPECT_EQ(Container("late")["allocatedResourcesStatus"].at(0)["resources"].at(0)["resourceID"].AsString(),
+            "card-3");
+}
+
+TEST_F(KubeletTest, AsksForThePreferredCards) {
+  Start();
+  auto plugin = std::make_shared<TestPlugin>(loop_);
+  plugin->preferred = true;
+  kubelet_->Register(plugin);
+  loop_.RunReady();
+  AddPod("p", Gpu(2));
+  const auto in_use = kubelet_->DevicesInUse()["nvidia.com/gpu"];
+  EXPECT_TRUE(in_use.contains("card-7") && in_use.contains("card-6"));
+}
+
+TEST_F(KubeletTest, APluginThatRefusesFailsThePod) {
+  Start();
+  auto plugin = std::make_shared<TestPlugin>(loop_);
+  plugin->error = "the card is on fire";
+  kubelet_->Register(plugin);
+  loop_.RunReady();
+  AddPod("p", Gpu(1));
+  EXPECT_EQ(api_.Pod("p")["status"]["message"].AsString(),
+            "Pod was rejected: Allocate failed due to rpc error: code = Unknown desc = the card is "
+            "on fire, which is unexpected");
+  EXPECT_TRUE(kubelet_->DevicesInUse().empty());
+}
+
+TEST_F(KubeletTest, UnhealthyCardsCountAsCapacityOnly) {
+  Start();
+  auto plugin = std::make_shared<TestPlugin>(loop_);
+  kubelet_->Register(plugin);
+  loop_.RunReady();
+  AddPod("p", Gpu(1));
+  plugin->devices[0].healthy = false;
+  plugin->Tell();
+  loop_.RunReady();
+  EXPECT_EQ(Allocatable(), "7");
+  EXPECT_EQ(Allocatable("capacity"), "8");
+  EXPECT_EQ(Container("p")["allocatedResourcesStatus"].at(0)["resources"].at(0)["health"].AsString(),
+            "Unhealthy");
+}
+
+TEST_F(KubeletTest, DeletingThePluginsPodRestartsThePlugin) {
+  Start();
+  const std::string agent =
+      R"("containers":[{"name":"ctr","image":"sextant.dev/node-agent","command":["sextant-node-agent"]}])";
+  AddPod("plugin-a", agent);
+  EXPECT_EQ(Phase("plugin-a"), "Running");
+  EXPECT_EQ(components_.starts, 1);
+  EXPECT_EQ(Allocatable(), "8");
+  api_.MarkDeleted("plugin-a", 30);
+  loop_.RunReady();
+  EXPECT_FALSE(api_.Pod("plugin-a"));
+  EXPECT_EQ(components_.stops, 1);
+  EXPECT_EQ(Allocatable(), "0");
+  EXPECT_EQ(Allocatable("capacity"), "8");
+  AddPod("plugin-b", agent);
+  EXPECT_EQ(Allocatable(), "8");
+  api_.MarkDeleted("plugin-b", 30);
+  loop_.Advance(std::chrono::minutes(5));
+  EXPECT_EQ(Allocatable("capacity"), "0");
+}
+
+TEST_F(KubeletTest, CardsAndRestartCountsSurviveARestart) {
+  Start();
+  kubelet_->Register(std::make_shared<TestPlugin>(loop_));
+  loop_.RunReady();
+  AddPod("other", Gpu(3));
+  AddPod("train", Gpu(2, "Always"));
+  AddPod("once", Gpu(1));
+  runtime_.End("other/c", 0, "Completed");
+  loop_.RunReady();
+  const auto before = kubelet_->DevicesInUse()["nvidia.com/gpu"];
+  kubelet_.reset();
+  loop_.RunReady();
+
+  Start();  // the plugin has not come back yet
+  EXPECT_EQ(Allocatable(), "0");
+  ASSERT_EQ(Phase("train"), "Running");
+  EXPECT_EQ(Container("train")["restartCount"].AsInt(), 1);
+  EXPECT_EQ(Container("train")["lastState"]["terminated"]["exitCode"].AsInt(), 255);
+  EXPECT_EQ(Phase("once"), "Failed");  // Never: it is not run again
+  const std::vector<std::string>& env = runtime_.containers["train/c"].spec.env;
+  EXPECT_NE(std::find(env.begin(), env.end(), "CARDS=card-3,card-4"), env.end());
+  const auto after = kubelet_->DevicesInUse()["nvidia.com/gpu"];
+  EXPECT_EQ(after.size(), 2u);
+  for (const auto& [id, holder] : after) EXPECT_EQ(before.at(id), holder);
+  const auto log = kubelet_->FindLog("default", "train", "c", true);
+  ASSERT_TRUE(log);
+  EXPECT_TRUE(log->path.ends_with("/0.log")) << log->path;
+}
+
+// ---- what `kubectl logs` is told
+
+TEST_F(KubeletTest, LogsOfContainersThatDoNotRun) {
+  Start();
+  AddPod("waits", R"("containers":[{"name":"c","image":"x"}],"volumes":[{"name":"v",
+    "persistentVolumeClaim":{"claimName":"data"}}])");
+  auto log = kubelet_->FindLog("default", "waits", "c", false);
+  ASSERT_FALSE(log);
+  EXPECT_EQ(log.error().message,
+            "container \"c\" in pod \"waits\" is waiting to start: ContainerCreating");
+  EXPECT_EQ(log.error().code, 400);
+  log = kubelet_->FindLog("default", "waits", "c", true);
+  ASSERT_FALSE(log);
+  EXPECT_EQ(log.error().message, "previous terminated container \"c\" in pod \"waits\" not found");
+}
+
+}  // namespace
+}  // namespace sextant::kubelet
