@@ -2,6 +2,7 @@
 // types.go.
 #include <algorithm>
 
+#include "api/base64.h"
 #include "api/rules_kinds.h"
 
 namespace sextant::api {
@@ -32,6 +33,10 @@ void CopyMissing(Mut into, Value from) {
 void DefaultSecret(Mut o) {
   static constexpr Default kSecret[] = {Text("type", "Opaque")};
   ApplyDefaults(o, kSecret);
+  if (!Given(o, "stringData")) return;
+  const Value plain = o["stringData"].Snapshot();
+  for (auto [key, value] : plain.members()) o["data"].Set(key, EncodeBase64(value.AsString()));
+  o.Erase("stringData");
 }
 
 void DefaultNamespace(Mut o) {

@@ -56,6 +56,46 @@ void DefaultResourceClaim(Mut o);
 void DefaultResourceClaimTemplate(Mut o);
 void DefaultGpuPool(Mut o);
 
+// --- core kinds: rules_core.cc --------------------------------------------------------------------
+void ValidateConfigMap(Value o, FieldErrors& errors);
+void ValidateConfigMapUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateSecret(Value o, FieldErrors& errors);
+void ValidateSecretUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateNamespace(Value o, FieldErrors& errors);
+void ValidateNamespaceStatus(Value o, Value old, FieldErrors& errors);
+void ValidateNodeCreate(Value o, FieldErrors& errors);
+void ValidateNodeUpdate(Value o, Value old, FieldErrors& errors);
+
+// --- workloads: rules_apps.cc ----------------------------------------------------------------------
+void ValidateDeployment(Value o, FieldErrors& errors);
+void ValidateReplicaSet(Value o, FieldErrors& errors);
+void ValidateSelectorUnchanged(Value o, Value old, FieldErrors& errors);
+void ValidateDeploymentStatus(Value o, Value old, FieldErrors& errors);
+void ValidateReplicaSetStatus(Value o, Value old, FieldErrors& errors);
+void ValidateDaemonSet(Value o, FieldErrors& errors);
+void ValidateDaemonSetStatus(Value o, Value old, FieldErrors& errors);
+void ValidateStatefulSetCreate(Value o, FieldErrors& errors);
+void ValidateStatefulSetUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateStatefulSetStatus(Value o, Value old, FieldErrors& errors);
+void ValidateReplicationController(Value o, FieldErrors& errors);
+void ValidatePodTemplateObject(Value o, FieldErrors& errors);
+void ValidateRevision(Value o, FieldErrors& errors);
+void ValidateRevisionCreate(Value o, FieldErrors& errors);
+void ValidateRevisionUpdate(Value o, Value old, FieldErrors& errors);
+
+// --- Jobs: rules_jobs.cc, rules_job_status.cc, rules_cronjobs.cc --------------------------------------
+void ValidateJobCreate(Value o, FieldErrors& errors);
+void ValidateJobUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateJobStatus(Value o, Value old, FieldErrors& errors);
+// A Job's spec without what its selector asks for: a template's.
+void ValidateJobSpecAlone(Value spec, const At& at, FieldErrors& errors);
+// "" or what is wrong with "1,3-5" below `completions`, or with two such lists together.
+std::string IndexesError(std::string_view text, int64_t completions);
+std::string IndexesOverlap(std::string_view completed, std::string_view failed,
+                           int64_t completions);
+void ValidateCronJobCreate(Value o, FieldErrors& errors);
+void ValidateCronJobUpdate(Value o, Value old, FieldErrors& errors);
+
 // --- what strategies do on the way in: rules_prepare.cc ------------------------------------------
 void PrepareNamespace(Mut o, Value old);
 bool NamespaceHeld(Value o);

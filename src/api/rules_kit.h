@@ -97,6 +97,9 @@ void ApplyDefaults(Mut message, std::span<const Default> defaults);
 // True if the member is there and not null (asking does not make it).
 bool Given(Mut message, std::string_view name);
 
+// `value`, or nothing where there is none.
+void SetOrErase(Mut message, std::string_view name, Value value);
+
 // Texts that many rules share.
 inline constexpr std::string_view kImmutable = "field is immutable";
 inline constexpr std::string_view kNotNegative = "must be greater than or equal to 0";
@@ -132,6 +135,7 @@ void ValidateAtMost100Percent(Value v, const At& at, FieldErrors& errors);
 
 // An IP address as fields older than 1.36 want it: no leading zeros, no IPv4 in IPv6.
 void ValidateIp(std::string_view text, const At& at, FieldErrors& errors);
+void ValidateCidr(std::string_view text, const At& at, FieldErrors& errors);
 bool IsIpV6(std::string_view text);
 bool IsLoopbackIp(std::string_view text);
 

@@ -38,6 +38,8 @@ void ValidateVolumes(Value volumes, PodScope& scope, const At& at, FieldErrors& 
 bool ValidateSharedVolumeSource(std::string_view name, Value source, const At& at,
                                 FieldErrors& errors);
 
+void ValidateCsiDriverName(std::string_view driver, const At& at, FieldErrors& errors);
+
 // rules_pod_containers.cc.
 void ValidateAllContainers(const PodScope& scope, const At& at, FieldErrors& errors);
 void ValidateEphemeralContainers(const PodScope& scope, const At& at, FieldErrors& errors);

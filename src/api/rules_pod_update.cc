@@ -150,14 +150,6 @@ void ValidateGatedAffinity(Value next, Value old, const At& at, FieldErrors& err
   }
 }
 
-void SetOrErase(Mut message, std::string_view name, Value value) {
-  if (value) {
-    message.Set(name, value);
-  } else {
-    message.Erase(name);
-  }
-}
-
 // Pods with gates may still be narrowed to fewer nodes.
 void ValidateGated(Mut munged, Value old, const At& at, FieldErrors& errors) {
   const Value spec = munged.Snapshot();

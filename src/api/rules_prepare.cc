@@ -6,14 +6,6 @@ namespace {
 
 constexpr std::string_view kKubeFinalizer = "kubernetes";
 
-void SetOrErase(Mut message, std::string_view name, Value value) {
-  if (value) {
-    message.Set(name, value);
-  } else {
-    message.Erase(name);
-  }
-}
-
 }  // namespace
 
 void PrepareNamespace(Mut o, Value old) {
@@ -41,11 +33,17 @@ void PrepareJob(Mut o, Value old) {
   const std::string name(o["metadata"]["name"].AsString());
   const std::string uid(o["metadata"]["uid"].AsString());
   const Mut labels = o["spec"]["template"]["metadata"]["labels"];
+  const bool given = Given(o["metadata"], "labels") && o["metadata"]["labels"].size() > 0;
+  const Object given_labels = CopyOf(labels.Snapshot());
   for (const char* key : {"job-name", "batch.kubernetes.io/job-name"}) {
     if (!labels.Has(key)) labels.Set(key, name);
   }
   for (const char* key : {"controller-uid", "batch.kubernetes.io/controller-uid"}) {
     if (!labels.Has(key)) labels.Set(key, uid);
+  }
+  // The object's own labels, where defaulting took them from the template, are one map with it.
+  if (!given || Equal(o["metadata"]["labels"].Snapshot(), given_labels.root())) {
+    o["metadata"].Set("labels", labels.Snapshot());
   }
   const Mut match = o["spec"]["selector"]["matchLabels"];
   if (!match.Has("batch.kubernetes.io/controller-uid")) {
