@@ -67,6 +67,8 @@ struct Rules {
   void (*warnings)(Value object, Value old, std::vector<std::string>& out) = nullptr;
   // metadata.name rules: apimachinery's NameIsDNSSubdomain unless said otherwise.
   std::vector<std::string> (*validate_name)(std::string_view name, bool prefix) = nullptr;
+  // Status may be given on create (Nodes); of other kinds the pipeline drops it.
+  bool status_on_create = false;
   // metadata.generation: set to 1 on create, counted up when anything but metadata and status
   // changes.
   bool has_generation = false;

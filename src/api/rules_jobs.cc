@@ -78,7 +78,7 @@ void ValidateExitCodes(Value codes, const Names& containers, const At& at, Field
   }
   const Value values = codes["values"];
   if (values.empty()) {
-    errors.InvalidRaw(at / "values", "null", "at least one value is required");
+    errors.InvalidRaw(at / "values", "[]", "at least one value is required");
   } else if (values.size() > kMaxExitCodes) {
     errors.TooMany(at / "values", static_cast<int>(values.size()), kMaxExitCodes);
   }
@@ -462,7 +462,7 @@ void ValidateCompletionsChange(Value spec, Value old, const At& at, FieldErrors&
 
 }  // namespace
 
-void ValidateJobCreate(Value o, FieldErrors& errors) {
+void ValidateJob(Value o, FieldErrors& errors) {
   ValidateGeneratedSelector(o, errors);
   const Value spec = o["spec"];
   const At at("spec");
@@ -481,7 +481,6 @@ void ValidateJobUpdate(Value o, Value old, FieldErrors& errors) {
   const Value spec = o["spec"];
   const Value before = old["spec"];
   const At at("spec");
-  ValidateJobSpec(spec, at, errors);
   ValidateCompletionsChange(spec, before, at, errors);
   Immutable(spec["selector"], before["selector"], at / "selector", errors);
   ValidateTemplateChange(o, old, at, errors);

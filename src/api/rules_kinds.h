@@ -84,7 +84,7 @@ void ValidateRevisionCreate(Value o, FieldErrors& errors);
 void ValidateRevisionUpdate(Value o, Value old, FieldErrors& errors);
 
 // --- Jobs: rules_jobs.cc, rules_job_status.cc, rules_cronjobs.cc --------------------------------------
-void ValidateJobCreate(Value o, FieldErrors& errors);
+void ValidateJob(Value o, FieldErrors& errors);
 void ValidateJobUpdate(Value o, Value old, FieldErrors& errors);
 void ValidateJobStatus(Value o, Value old, FieldErrors& errors);
 // A Job's spec without what its selector asks for: a template's.
@@ -96,11 +96,71 @@ std::string IndexesOverlap(std::string_view completed, std::string_view failed,
 void ValidateCronJobCreate(Value o, FieldErrors& errors);
 void ValidateCronJobUpdate(Value o, Value old, FieldErrors& errors);
 
+// --- rules_rbac.cc ------------------------------------------------------------------------------------
+void ValidateRole(Value o, FieldErrors& errors);
+void ValidateClusterRole(Value o, FieldErrors& errors);
+void ValidateRoleBinding(Value o, FieldErrors& errors);
+void ValidateClusterRoleBinding(Value o, FieldErrors& errors);
+void ValidateRoleRefUnchanged(Value o, Value old, FieldErrors& errors);
+
+// --- rules_policy.cc ----------------------------------------------------------------------------------
+void ValidateLimitRange(Value o, FieldErrors& errors);
+void ValidateResourceQuota(Value o, FieldErrors& errors);
+void ValidateResourceQuotaUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateResourceQuotaStatus(Value o, Value old, FieldErrors& errors);
+void ValidateDisruptionBudget(Value o, FieldErrors& errors);
+void ValidateDisruptionBudgetStatus(Value o, Value old, FieldErrors& errors);
+void ValidatePriorityClass(Value o, FieldErrors& errors);
+void ValidatePriorityClassUpdate(Value o, Value old, FieldErrors& errors);
+
+// --- rules_service.cc ---------------------------------------------------------------------------------
+void ValidateService(Value o, FieldErrors& errors);
+void ValidateServiceUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateEndpointsCreate(Value o, FieldErrors& errors);
+void ValidateEndpointsUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateEndpointSliceCreate(Value o, FieldErrors& errors);
+void ValidateEndpointSliceUpdate(Value o, Value old, FieldErrors& errors);
+
+// --- rules_storage.cc ---------------------------------------------------------------------------------
+void ValidateClaim(Value o, FieldErrors& errors);
+void ValidateClaimUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateVolume(Value o, FieldErrors& errors);
+void ValidateVolumeUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateStorageClass(Value o, FieldErrors& errors);
+void ValidateStorageClassUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateCsiDriver(Value o, FieldErrors& errors);
+void ValidateCsiNode(Value o, FieldErrors& errors);
+void ValidateAttachment(Value o, FieldErrors& errors);
+void ValidateAttachmentUpdate(Value o, Value old, FieldErrors& errors);
+
+// --- rules_small.cc -----------------------------------------------------------------------------------
+void ValidateEvent(Value o, FieldErrors& errors);
+void ValidateEventCreate(Value o, FieldErrors& errors);
+void ValidateEventUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateLease(Value o, FieldErrors& errors);
+void ValidateRuntimeClass(Value o, FieldErrors& errors);
+void ValidateRuntimeClassUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateGpuPool(Value o, FieldErrors& errors);
+
+// --- rules_warnings.cc --------------------------------------------------------------------------------
+using Warnings = std::vector<std::string>;
+void WarnOfPod(Value o, Value old, Warnings& out);
+void WarnOfTemplate(Value o, Value old, Warnings& out);  // spec.template
+void WarnOfJob(Value o, Value old, Warnings& out);
+void WarnOfCronJob(Value o, Value old, Warnings& out);
+void WarnOfNode(Value o, Value old, Warnings& out);
+void WarnOfService(Value o, Value old, Warnings& out);
+void WarnOfEndpoints(Value o, Value old, Warnings& out);
+void WarnOfSecret(Value o, Value old, Warnings& out);
+
 // --- what strategies do on the way in: rules_prepare.cc ------------------------------------------
+void PrepareNode(Mut o, Value old);
 void PrepareNamespace(Mut o, Value old);
 bool NamespaceHeld(Value o);
 void NamespaceOnDelete(Mut o);
 void PrepareJob(Mut o, Value old);
+void PrepareDaemonSet(Mut o, Value old);
+void PrepareService(Mut o, Value old);
 void PrepareSecret(Mut o, Value old);
 void PreparePersistentVolume(Mut o, Value old);
 void PreparePersistentVolumeClaim(Mut o, Value old);

@@ -67,6 +67,9 @@ void ApplyDefaults(Mut message, std::span<const Default> defaults) {
       case How::kText:
         if (!given) message.Set(d.name, d.text);
         break;
+      case How::kFilled:
+        if (!given || message[d.name].AsString().empty()) message.Set(d.name, d.text);
+        break;
       case How::kInt:
         if (!given) message.Set(d.name, d.number);
         break;

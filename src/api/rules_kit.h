@@ -63,6 +63,7 @@ class At {
 struct Default {
   enum class How : uint8_t {
     kText,
+    kFilled,  // as kText, where "" counts as not given: fields that JSON always carries
     kInt,
     kBool,
     kMap,   // {} and then the defaults below it
@@ -77,6 +78,9 @@ struct Default {
 };
 constexpr Default Text(std::string_view name, std::string_view text) {
   return {name, Default::How::kText, text, 0, {}};
+}
+constexpr Default Filled(std::string_view name, std::string_view text) {
+  return {name, Default::How::kFilled, text, 0, {}};
 }
 constexpr Default Int(std::string_view name, int64_t n) {
   return {name, Default::How::kInt, {}, n, {}};

@@ -66,6 +66,7 @@ void ValidateNodeSelector(Value selector, const At& at, FieldErrors& errors);
 // rules_resources.cc.
 void ValidateContainerResources(Value resources, const Names& pod_claims, const At& at,
                                 FieldErrors& errors);
+void ValidateContainerResourceName(std::string_view name, const At& at, FieldErrors& errors);
 void ValidatePodResources(Value resources, const Names& pod_claims, const At& at,
                           FieldErrors& errors);
 

@@ -272,7 +272,25 @@ std::map<std::string, Quantity> AggregateResources(Value spec, const char* list)
 
 void DefaultPodTemplate(Mut template_) { DefaultSpec(template_["spec"]); }
 
+namespace {
+
+// podIP and podIPs are one field in two forms; where they differ, the single one counts.
+void DefaultIps(Mut status) {
+  if (!status) return;
+  const std::string first(status["podIP"].AsString());
+  const bool listed = Given(status, "podIPs") && status["podIPs"].size() > 0;
+  if (!first.empty() && (!listed || status["podIPs"].at(0)["ip"].AsString() != first)) {
+    status.Erase("podIPs");
+    status["podIPs"].Append().Set("ip", first);
+  } else if (first.empty() && listed) {
+    status.Set("podIP", std::string(status["podIPs"].at(0)["ip"].AsString()));
+  }
+}
+
+}  // namespace
+
 void DefaultPod(Mut pod) {
+  DefaultIps(pod["status"]);
   const Mut spec = pod["spec"];
   DefaultSpec(spec);
   for (const char* list : {"initContainers", "containers"}) {
@@ -347,8 +365,33 @@ void MergeAllLabelKeys(Mut spec, Value labels) {
 
 }  // namespace
 
+namespace {
+
+// Who does not know observedGeneration does not mean to take it away.
+void KeepObserved(Mut status, Value old) {
+  constexpr const char* kField = "observedGeneration";
+  if (status[kField].AsInt() == 0) SetOrErase(status, kField, old[kField]);
+  EachItem(status, "conditions", [&](Mut condition) {
+    if (condition[kField].AsInt() != 0) return;
+    for (Value before : old["conditions"].items()) {
+      if (before["type"].AsString() == condition["type"].AsString()) {
+        SetOrErase(condition, kField, before[kField]);
+      }
+    }
+  });
+}
+
+}  // namespace
+
 void PreparePod(Mut pod, Value old) {
-  if (old) return;
+  if (old) {
+    // Kubelets of old did not send it with a refused Pod.
+    if (pod["status"]["qosClass"].AsString().empty()) {
+      SetOrErase(pod["status"], "qosClass", old["status"]["qosClass"]);
+    }
+    KeepObserved(pod["status"], old["status"]);
+    return;
+  }
   MergeAllLabelKeys(pod["spec"], pod["metadata"]["labels"].Snapshot());
   const Mut status = pod["status"];
   status.Set("phase", "Pending");
