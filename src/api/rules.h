@@ -32,9 +32,12 @@ class FieldErrors {
   void Invalid(std::string path, Value value, std::string detail);
   void InvalidText(std::string path, std::string_view value, std::string detail);  // a string value
   void InvalidRaw(std::string path, std::string_view printed, std::string detail);  // as printed
+  void InvalidShape(std::string path, std::string detail);  // without the value
   void NotSupported(std::string path, std::string_view value, std::vector<std::string> valid);
+  void NotSupportedRaw(std::string path, std::string_view printed, std::vector<std::string> valid);
   void Forbidden(std::string path, std::string detail);
   void Duplicate(std::string path, std::string_view value);
+  void DuplicateRaw(std::string path, std::string_view printed, std::string detail = {});
   void TooLong(std::string path, int max_bytes);
   void TooMany(std::string path, int actual, int max);
   void NotFound(std::string path, std::string_view value, std::string detail = {});
@@ -64,6 +67,8 @@ struct Rules {
   void (*warnings)(Value object, Value old, std::vector<std::string>& out) = nullptr;
   // metadata.name rules: apimachinery's NameIsDNSSubdomain unless said otherwise.
   std::vector<std::string> (*validate_name)(std::string_view name, bool prefix) = nullptr;
+  // Status may be given on create (Nodes); of other kinds the pipeline drops it.
+  bool status_on_create = false;
   // metadata.generation: set to 1 on create, counted up when anything but metadata and status
   // changes.
   bool has_generation = false;

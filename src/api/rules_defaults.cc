@@ -2,6 +2,7 @@
 // types.go.
 #include <algorithm>
 
+#include "api/base64.h"
 #include "api/rules_kinds.h"
 
 namespace sextant::api {
@@ -32,6 +33,10 @@ void CopyMissing(Mut into, Value from) {
 void DefaultSecret(Mut o) {
   static constexpr Default kSecret[] = {Text("type", "Opaque")};
   ApplyDefaults(o, kSecret);
+  if (!Given(o, "stringData")) return;
+  const Value plain = o["stringData"].Snapshot();
+  for (auto [key, value] : plain.members()) o["data"].Set(key, EncodeBase64(value.AsString()));
+  o.Erase("stringData");
 }
 
 void DefaultNamespace(Mut o) {
@@ -42,6 +47,16 @@ void DefaultNamespace(Mut o) {
 }
 
 void DefaultNode(Mut o) {
+  // Two forms of one field: the list has the first word.
+  const Mut spec = o["spec"];
+  const std::string first(spec["podCIDR"].AsString());
+  const bool listed = Given(spec, "podCIDRs") && spec["podCIDRs"].size() > 0;
+  if (!first.empty() && (!listed || spec["podCIDRs"].at(0).AsString() != first)) {
+    spec.Erase("podCIDRs");
+    spec["podCIDRs"].Append().SetString(first);
+  } else if (first.empty() && listed) {
+    spec.Set("podCIDR", std::string(spec["podCIDRs"].at(0).AsString()));
+  }
   const Mut status = o["status"];
   if (!Given(status, "allocatable") && Given(status, "capacity")) {
     status.Set("allocatable", status["capacity"].Snapshot());
@@ -229,7 +244,7 @@ void DefaultJobSpec(Mut spec) {
 }
 
 void DefaultJobPolicies(Mut spec) {
-  static constexpr Default kCondition[] = {Text("status", "True")};
+  static constexpr Default kCondition[] = {Filled("status", "True")};
   static constexpr Default kRule[] = {Each("onPodConditions", kCondition)};
   static constexpr Default kPolicy[] = {Each("rules", kRule)};
   static constexpr Default kSpec[] = {In("podFailurePolicy", kPolicy)};

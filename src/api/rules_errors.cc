@@ -47,11 +47,20 @@ void FieldErrors::InvalidRaw(std::string path, std::string_view printed, std::st
                      std::move(path)});
 }
 
+void FieldErrors::InvalidShape(std::string path, std::string detail) {
+  causes_.push_back({"FieldValueInvalid", WithDetail("Invalid value", detail), std::move(path)});
+}
+
 void FieldErrors::NotSupported(std::string path, std::string_view value,
                                std::vector<std::string> valid) {
+  NotSupportedRaw(std::move(path), Quote(value), std::move(valid));
+}
+
+void FieldErrors::NotSupportedRaw(std::string path, std::string_view printed,
+                                  std::vector<std::string> valid) {
   for (std::string& text : valid) text = Quote(text);
   causes_.push_back({"FieldValueNotSupported",
-                     fmt::format("Unsupported value: {}: supported values: {}", Quote(value),
+                     fmt::format("Unsupported value: {}: supported values: {}", printed,
                                  fmt::join(valid, ", ")),
                      std::move(path)});
 }
@@ -63,6 +72,12 @@ void FieldErrors::Forbidden(std::string path, std::string detail) {
 void FieldErrors::Duplicate(std::string path, std::string_view value) {
   causes_.push_back(
       {"FieldValueDuplicate", "Duplicate value: " + Quote(value), std::move(path)});
+}
+
+void FieldErrors::DuplicateRaw(std::string path, std::string_view printed, std::string detail) {
+  causes_.push_back({"FieldValueDuplicate",
+                     WithDetail(fmt::format("Duplicate value: {}", printed), detail),
+                     std::move(path)});
 }
 
 void FieldErrors::TooLong(std::string path, int max_bytes) {

@@ -1,6 +1,6 @@
 // Values as the API server's internal Go types print them. Internal types have no JSON tags: every
 // field is printed, under its Go name, with null for what is absent; types of apimachinery (labels,
-// selectors, metadata) keep their tags. Three types have their fields in another order than v1.
+// selectors, metadata) keep their tags. Four types have their fields in another order than v1.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,9 +37,15 @@ constexpr std::string_view kVolume[] = {
     "azureDisk", "photonPersistentDisk", "projected", "portworxVolume", "scaleIO", "storageos",
     "csi", "ephemeral", "image"};
 
+constexpr std::string_view kVolumeSource[] = {
+    "gcePersistentDisk", "awsElasticBlockStore", "hostPath", "glusterfs", "nfs", "rbd", "quobyte",
+    "iscsi", "flexVolume", "cinder", "cephfs", "fc", "flocker", "azureFile", "vsphereVolume",
+    "azureDisk", "photonPersistentDisk", "portworxVolume", "scaleIO", "local", "storageos", "csi"};
+
 constexpr std::string_view kPodSpecName = "io.k8s.api.core.v1.PodSpec";
 constexpr std::string_view kContextName = "io.k8s.api.core.v1.PodSecurityContext";
 constexpr std::string_view kVolumeName = "io.k8s.api.core.v1.Volume";
+constexpr std::string_view kVolumeSourceName = "io.k8s.api.core.v1.PersistentVolumeSource";
 
 class Printer {
  public:
@@ -60,6 +66,8 @@ class Printer {
       }
     } else if (m.name == kVolumeName) {
       for (std::string_view name : kVolume) Member(v, m.FindField(name), outer);
+    } else if (m.name == kVolumeSourceName) {
+      for (std::string_view name : kVolumeSource) Member(v, m.FindField(name), outer);
     } else {
       for (const Field& f : m.fields) {
         if (f.inlined) continue;

@@ -56,11 +56,111 @@ void DefaultResourceClaim(Mut o);
 void DefaultResourceClaimTemplate(Mut o);
 void DefaultGpuPool(Mut o);
 
+// --- core kinds: rules_core.cc --------------------------------------------------------------------
+void ValidateConfigMap(Value o, FieldErrors& errors);
+void ValidateConfigMapUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateSecret(Value o, FieldErrors& errors);
+void ValidateSecretUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateNamespace(Value o, FieldErrors& errors);
+void ValidateNamespaceStatus(Value o, Value old, FieldErrors& errors);
+void ValidateNodeCreate(Value o, FieldErrors& errors);
+void ValidateNodeUpdate(Value o, Value old, FieldErrors& errors);
+
+// --- workloads: rules_apps.cc ----------------------------------------------------------------------
+void ValidateDeployment(Value o, FieldErrors& errors);
+void ValidateReplicaSet(Value o, FieldErrors& errors);
+void ValidateSelectorUnchanged(Value o, Value old, FieldErrors& errors);
+void ValidateDeploymentStatus(Value o, Value old, FieldErrors& errors);
+void ValidateReplicaSetStatus(Value o, Value old, FieldErrors& errors);
+void ValidateDaemonSet(Value o, FieldErrors& errors);
+void ValidateDaemonSetStatus(Value o, Value old, FieldErrors& errors);
+void ValidateStatefulSetCreate(Value o, FieldErrors& errors);
+void ValidateStatefulSetUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateStatefulSetStatus(Value o, Value old, FieldErrors& errors);
+void ValidateReplicationController(Value o, FieldErrors& errors);
+void ValidatePodTemplateObject(Value o, FieldErrors& errors);
+void ValidateRevision(Value o, FieldErrors& errors);
+void ValidateRevisionCreate(Value o, FieldErrors& errors);
+void ValidateRevisionUpdate(Value o, Value old, FieldErrors& errors);
+
+// --- Jobs: rules_jobs.cc, rules_job_status.cc, rules_cronjobs.cc --------------------------------------
+void ValidateJob(Value o, FieldErrors& errors);
+void ValidateJobUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateJobStatus(Value o, Value old, FieldErrors& errors);
+// A Job's spec without what its selector asks for: a template's.
+void ValidateJobSpecAlone(Value spec, const At& at, FieldErrors& errors);
+// "" or what is wrong with "1,3-5" below `completions`, or with two such lists together.
+std::string IndexesError(std::string_view text, int64_t completions);
+std::string IndexesOverlap(std::string_view completed, std::string_view failed,
+                           int64_t completions);
+void ValidateCronJobCreate(Value o, FieldErrors& errors);
+void ValidateCronJobUpdate(Value o, Value old, FieldErrors& errors);
+
+// --- rules_rbac.cc ------------------------------------------------------------------------------------
+void ValidateRole(Value o, FieldErrors& errors);
+void ValidateClusterRole(Value o, FieldErrors& errors);
+void ValidateRoleBinding(Value o, FieldErrors& errors);
+void ValidateClusterRoleBinding(Value o, FieldErrors& errors);
+void ValidateRoleRefUnchanged(Value o, Value old, FieldErrors& errors);
+
+// --- rules_policy.cc ----------------------------------------------------------------------------------
+void ValidateLimitRange(Value o, FieldErrors& errors);
+void ValidateResourceQuota(Value o, FieldErrors& errors);
+void ValidateResourceQuotaUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateResourceQuotaStatus(Value o, Value old, FieldErrors& errors);
+void ValidateDisruptionBudget(Value o, FieldErrors& errors);
+void ValidateDisruptionBudgetStatus(Value o, Value old, FieldErrors& errors);
+void ValidatePriorityClass(Value o, FieldErrors& errors);
+void ValidatePriorityClassUpdate(Value o, Value old, FieldErrors& errors);
+
+// --- rules_service.cc ---------------------------------------------------------------------------------
+void ValidateService(Value o, FieldErrors& errors);
+void ValidateServiceUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateEndpointsCreate(Value o, FieldErrors& errors);
+void ValidateEndpointsUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateEndpointSliceCreate(Value o, FieldErrors& errors);
+void ValidateEndpointSliceUpdate(Value o, Value old, FieldErrors& errors);
+
+// --- rules_storage.cc ---------------------------------------------------------------------------------
+void ValidateClaim(Value o, FieldErrors& errors);
+void ValidateClaimUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateVolume(Value o, FieldErrors& errors);
+void ValidateVolumeUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateStorageClass(Value o, FieldErrors& errors);
+void ValidateStorageClassUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateCsiDriver(Value o, FieldErrors& errors);
+void ValidateCsiNode(Value o, FieldErrors& errors);
+void ValidateAttachment(Value o, FieldErrors& errors);
+void ValidateAttachmentUpdate(Value o, Value old, FieldErrors& errors);
+
+// --- rules_small.cc -----------------------------------------------------------------------------------
+void ValidateEvent(Value o, FieldErrors& errors);
+void ValidateEventCreate(Value o, FieldErrors& errors);
+void ValidateEventUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateLease(Value o, FieldErrors& errors);
+void ValidateRuntimeClass(Value o, FieldErrors& errors);
+void ValidateRuntimeClassUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateGpuPool(Value o, FieldErrors& errors);
+
+// --- rules_warnings.cc --------------------------------------------------------------------------------
+using Warnings = std::vector<std::string>;
+void WarnOfPod(Value o, Value old, Warnings& out);
+void WarnOfTemplate(Value o, Value old, Warnings& out);  // spec.template
+void WarnOfJob(Value o, Value old, Warnings& out);
+void WarnOfCronJob(Value o, Value old, Warnings& out);
+void WarnOfNode(Value o, Value old, Warnings& out);
+void WarnOfService(Value o, Value old, Warnings& out);
+void WarnOfEndpoints(Value o, Value old, Warnings& out);
+void WarnOfSecret(Value o, Value old, Warnings& out);
+
 // --- what strategies do on the way in: rules_prepare.cc ------------------------------------------
+void PrepareNode(Mut o, Value old);
 void PrepareNamespace(Mut o, Value old);
 bool NamespaceHeld(Value o);
 void NamespaceOnDelete(Mut o);
 void PrepareJob(Mut o, Value old);
+void PrepareDaemonSet(Mut o, Value old);
+void PrepareService(Mut o, Value old);
 void PrepareSecret(Mut o, Value old);
 void PreparePersistentVolume(Mut o, Value old);
 void PreparePersistentVolumeClaim(Mut o, Value old);

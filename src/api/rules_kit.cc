@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <set>
 
 #include "api/json.h"
@@ -65,6 +67,9 @@ void ApplyDefaults(Mut message, std::span<const Default> defaults) {
       case How::kText:
         if (!given) message.Set(d.name, d.text);
         break;
+      case How::kFilled:
+        if (!given || message[d.name].AsString().empty()) message.Set(d.name, d.text);
+        break;
       case How::kInt:
         if (!given) message.Set(d.name, d.number);
         break;
@@ -85,6 +90,14 @@ void ApplyDefaults(Mut message, std::span<const Default> defaults) {
         }
         break;
     }
+  }
+}
+
+void SetOrErase(Mut message, std::string_view name, Value value) {
+  if (value) {
+    message.Set(name, value);
+  } else {
+    message.Erase(name);
   }
 }
 
@@ -242,8 +255,8 @@ struct Ip {
   bool v6 = false;
   bool leading_zero = false;
   bool mapped = false;  // IPv4 in IPv6
-  unsigned char first = 0;
   bool loopback = false;
+  std::array<unsigned char, 16> bytes{};
 };
 
 Ip ParseIp(std::string_view text) {
@@ -261,13 +274,15 @@ Ip ParseIp(std::string_view text) {
     }
     in_addr v4;
     ip.valid = inet_pton(AF_INET, plain.c_str(), &v4) == 1;
-    ip.loopback = ip.valid && (ntohl(v4.s_addr) >> 24) == 127;
+    if (ip.valid) std::memcpy(ip.bytes.data(), &v4, sizeof(v4));
+    ip.loopback = ip.valid && ip.bytes[0] == 127;
     return ip;
   }
   plain = text;
   in6_addr v6;
   ip.v6 = true;
   ip.valid = inet_pton(AF_INET6, plain.c_str(), &v6) == 1;
+  if (ip.valid) std::memcpy(ip.bytes.data(), &v6, sizeof(v6));
   ip.mapped = ip.valid && IN6_IS_ADDR_V4MAPPED(&v6);
   ip.loopback = ip.valid && IN6_IS_ADDR_LOOPBACK(&v6);
   return ip;
@@ -283,6 +298,37 @@ void ValidateIp(std::string_view text, const At& at, FieldErrors& errors) {
   }
   if (ip.leading_zero) errors.InvalidText(at, text, "must not have leading 0s");
   if (ip.mapped) errors.InvalidText(at, text, "must not be an IPv4-mapped IPv6 address");
+}
+
+void ValidateCidr(std::string_view text, const At& at, FieldErrors& errors) {
+  const size_t slash = text.find('/');
+  const std::string_view address = text.substr(0, slash);
+  const Ip ip = ParseIp(address);
+  const std::string_view length =
+      slash == std::string_view::npos ? std::string_view() : text.substr(slash + 1);
+  size_t bits = 0;
+  bool number = !length.empty() && length.size() <= 3;
+  for (char c : length) {
+    number = number && c >= '0' && c <= '9';
+    bits = bits * 10 + static_cast<size_t>(c - '0');
+  }
+  const size_t most = ip.v6 ? 128 : 32;
+  if (!ip.valid || !number || bits > most) {
+    errors.InvalidText(at, text,
+                       "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
+    return;
+  }
+  if (ip.leading_zero || (length.size() > 1 && length[0] == '0')) {
+    errors.InvalidText(at, text, "must not have leading 0s in IP or prefix length");
+  }
+  if (ip.mapped) {
+    errors.InvalidText(at, text, "must not have an IPv4-mapped IPv6 address");
+  }
+  for (size_t i = bits; i < most; ++i) {
+    if ((ip.bytes[i / 8] & (0x80U >> (i % 8))) == 0) continue;
+    errors.InvalidText(at, text, "must not have bits set beyond the prefix length");
+    return;
+  }
 }
 
 bool IsIpV6(std::string_view text) {

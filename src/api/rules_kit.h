@@ -63,6 +63,7 @@ class At {
 struct Default {
   enum class How : uint8_t {
     kText,
+    kFilled,  // as kText, where "" counts as not given: fields that JSON always carries
     kInt,
     kBool,
     kMap,   // {} and then the defaults below it
@@ -77,6 +78,9 @@ struct Default {
 };
 constexpr Default Text(std::string_view name, std::string_view text) {
   return {name, Default::How::kText, text, 0, {}};
+}
+constexpr Default Filled(std::string_view name, std::string_view text) {
+  return {name, Default::How::kFilled, text, 0, {}};
 }
 constexpr Default Int(std::string_view name, int64_t n) {
   return {name, Default::How::kInt, {}, n, {}};
@@ -96,6 +100,9 @@ constexpr Default Each(std::string_view name, std::span<const Default> below) {
 void ApplyDefaults(Mut message, std::span<const Default> defaults);
 // True if the member is there and not null (asking does not make it).
 bool Given(Mut message, std::string_view name);
+
+// `value`, or nothing where there is none.
+void SetOrErase(Mut message, std::string_view name, Value value);
 
 // Texts that many rules share.
 inline constexpr std::string_view kImmutable = "field is immutable";
@@ -132,6 +139,7 @@ void ValidateAtMost100Percent(Value v, const At& at, FieldErrors& errors);
 
 // An IP address as fields older than 1.36 want it: no leading zeros, no IPv4 in IPv6.
 void ValidateIp(std::string_view text, const At& at, FieldErrors& errors);
+void ValidateCidr(std::string_view text, const At& at, FieldErrors& errors);
 bool IsIpV6(std::string_view text);
 bool IsLoopbackIp(std::string_view text);
 

@@ -38,6 +38,8 @@ void ValidateVolumes(Value volumes, PodScope& scope, const At& at, FieldErrors& 
 bool ValidateSharedVolumeSource(std::string_view name, Value source, const At& at,
                                 FieldErrors& errors);
 
+void ValidateCsiDriverName(std::string_view driver, const At& at, FieldErrors& errors);
+
 // rules_pod_containers.cc.
 void ValidateAllContainers(const PodScope& scope, const At& at, FieldErrors& errors);
 void ValidateEphemeralContainers(const PodScope& scope, const At& at, FieldErrors& errors);
@@ -64,6 +66,7 @@ void ValidateNodeSelector(Value selector, const At& at, FieldErrors& errors);
 // rules_resources.cc.
 void ValidateContainerResources(Value resources, const Names& pod_claims, const At& at,
                                 FieldErrors& errors);
+void ValidateContainerResourceName(std::string_view name, const At& at, FieldErrors& errors);
 void ValidatePodResources(Value resources, const Names& pod_claims, const At& at,
                           FieldErrors& errors);
 

@@ -63,19 +63,67 @@ constexpr Default kPodSpec[] = {
 };
 constexpr const char* kContainerLists[] = {"initContainers", "containers", "ephemeralContainers"};
 
-// An image without tag and digest is "latest"; a digest is no tag (pkg/util/parsers).
+bool Alphanumeric(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
+
+// Lower case words with ".", "_", "__" or dashes between them, slashes between those.
+bool IsRepository(std::string_view name) {
+  if (name.empty() || !Alphanumeric(name.front()) || !Alphanumeric(name.back())) return false;
+  for (size_t i = 1; i < name.size(); ++i) {
+    const char c = name[i];
+    if (Alphanumeric(c) || c == '-') continue;
+    if (c != '.' && c != '_' && c != '/') return false;
+    if (c == '_' && name[i - 1] == '_') continue;
+    if (!Alphanumeric(name[i - 1])) return false;
+  }
+  return true;
+}
+
+// The first part of a name is a host if it has a dot, a port or is localhost.
+std::string_view WithoutHost(std::string_view name) {
+  const size_t slash = name.find('/');
+  if (slash == std::string_view::npos) return name;
+  const std::string_view host = name.substr(0, slash);
+  const bool plain = host.find_first_of(" \t@") == std::string_view::npos;
+  if (plain && (host == "localhost" || host.find_first_of(".:") != std::string_view::npos)) {
+    return name.substr(slash + 1);
+  }
+  return name;
+}
+
+// An image without tag and digest is "latest"; what cannot be read as a name has no tag. Grammar:
+// distribution/reference, as pkg/util/parsers uses it.
 bool IsLatest(std::string_view image) {
   const size_t at = image.find('@');
-  const std::string_view name = image.substr(0, at);
-  const size_t slash = name.rfind('/');
-  const std::string_view last = slash == std::string_view::npos ? name : name.substr(slash + 1);
-  const size_t colon = last.rfind(':');
+  const std::string_view named = image.substr(0, at);
+  const size_t slash = named.rfind('/');
+  const size_t colon = named.find(':', slash == std::string_view::npos ? 0 : slash);
+  const std::string_view tag =
+      colon == std::string_view::npos ? std::string_view() : named.substr(colon + 1);
+  if (!IsRepository(WithoutHost(named.substr(0, colon)))) return false;
   if (colon == std::string_view::npos) return at == std::string_view::npos;
-  return last.substr(colon + 1) == "latest";
+  return tag == "latest";
 }
 
 void DefaultPull(Mut of, std::string_view image, const char* field) {
   if (!Given(of, field)) of.Set(field, IsLatest(image) ? "Always" : "IfNotPresent");
+}
+
+// Fields of features that are off by default are as if never given: container stop signals, ...
+void DropStopSignal(Mut container) {
+  if (!Given(container, "lifecycle") || !Given(container["lifecycle"], "stopSignal")) return;
+  container["lifecycle"].Erase("stopSignal");
+  const Value rest = container["lifecycle"].Snapshot();
+  if (!rest["postStart"] && !rest["preStop"]) container.Erase("lifecycle");
+}
+
+// ... trust bundles and certificates of Pods.
+void DropProjections(Mut volume) {
+  if (!Given(volume, "projected") || !Given(volume["projected"], "sources")) return;
+  const Mut sources = volume["projected"]["sources"];
+  for (size_t i = 0, n = sources.size(); i < n; ++i) {
+    sources.at(i).Erase("clusterTrustBundle");
+    sources.at(i).Erase("podCertificate");
+  }
 }
 
 void DefaultContainers(Mut spec) {
@@ -85,9 +133,8 @@ void DefaultContainers(Mut spec) {
     for (size_t i = 0, n = containers.size(); i < n; ++i) {
       const Mut c = containers.at(i);
       ApplyDefaults(c, kContainer);
-      const std::string image(c["image"].AsString());
-      // An empty name cannot be parsed, so it has no tag that could be "latest".
-      DefaultPull(c, image.empty() ? "x:0" : std::string_view(image), "imagePullPolicy");
+      DefaultPull(c, std::string(c["image"].AsString()), "imagePullPolicy");
+      DropStopSignal(c);
     }
   }
 }
@@ -102,6 +149,7 @@ void DefaultVolumes(Mut spec) {
         keys, [&](const std::string& key) { return key != "name" && Given(v, key); });
     if (!sourced) v["emptyDir"].SetMap();
     ApplyDefaults(v, kVolume);
+    DropProjections(v);
     if (Given(v, "image")) {
       DefaultPull(v["image"], std::string(v["image"]["reference"].AsString()), "pullPolicy");
     }
@@ -112,6 +160,9 @@ void DefaultSpec(Mut spec) {
   DefaultVolumes(spec);
   DefaultContainers(spec);
   ApplyDefaults(spec, kPodSpec);
+  if (spec["terminationGracePeriodSeconds"].AsInt() < 0) {
+    spec.Set("terminationGracePeriodSeconds", 1);
+  }
   // Two names of one field; v1's conversion keeps them equal, the new name wins.
   const std::string account(spec["serviceAccountName"].AsString());
   const std::string old_name(spec["serviceAccount"].AsString());
@@ -221,7 +272,25 @@ std::map<std::string, Quantity> AggregateResources(Value spec, const char* list)
 
 void DefaultPodTemplate(Mut template_) { DefaultSpec(template_["spec"]); }
 
+namespace {
+
+// podIP and podIPs are one field in two forms; where they differ, the single one counts.
+void DefaultIps(Mut status) {
+  if (!status) return;
+  const std::string first(status["podIP"].AsString());
+  const bool listed = Given(status, "podIPs") && status["podIPs"].size() > 0;
+  if (!first.empty() && (!listed || status["podIPs"].at(0)["ip"].AsString() != first)) {
+    status.Erase("podIPs");
+    status["podIPs"].Append().Set("ip", first);
+  } else if (first.empty() && listed) {
+    status.Set("podIP", std::string(status["podIPs"].at(0)["ip"].AsString()));
+  }
+}
+
+}  // namespace
+
 void DefaultPod(Mut pod) {
+  DefaultIps(pod["status"]);
   const Mut spec = pod["spec"];
   DefaultSpec(spec);
   for (const char* list : {"initContainers", "containers"}) {
@@ -255,8 +324,75 @@ std::string_view QosClassOf(Value spec) {
                                                                              : "Burstable";
 }
 
+namespace {
+
+void SelectBy(Mut selector, Value keys, std::string_view op, Value labels) {
+  for (Value key : keys.items()) {
+    const Value label = labels[key.AsString()];
+    if (!label) continue;
+    const Mut expr = selector["matchExpressions"].Append();
+    expr.Set("key", key.AsString());
+    expr.Set("operator", op);
+    expr["values"].Append().SetString(label.AsString());
+  }
+}
+
+// matchLabelKeys and mismatchLabelKeys stand for the Pod's own labels.
+void MergeLabelKeys(Mut term, Value labels) {
+  if (!Given(term, "labelSelector")) return;
+  const Value now = term.Snapshot();
+  SelectBy(term["labelSelector"], now["matchLabelKeys"], "In", labels);
+  SelectBy(term["labelSelector"], now["mismatchLabelKeys"], "NotIn", labels);
+}
+
+void EachItem(Mut message, std::string_view list, auto visit) {
+  if (!Given(message, list)) return;
+  for (size_t i = 0, n = message[list].size(); i < n; ++i) visit(message[list].at(i));
+}
+
+void MergeAllLabelKeys(Mut spec, Value labels) {
+  EachItem(spec, "topologySpreadConstraints", [&](Mut c) { MergeLabelKeys(c, labels); });
+  if (!Given(spec, "affinity")) return;
+  for (const char* kind : {"podAffinity", "podAntiAffinity"}) {
+    if (!Given(spec["affinity"], kind)) continue;
+    const Mut affinity = spec["affinity"][kind];
+    EachItem(affinity, "preferredDuringSchedulingIgnoredDuringExecution",
+             [&](Mut t) { MergeLabelKeys(t["podAffinityTerm"], labels); });
+    EachItem(affinity, "requiredDuringSchedulingIgnoredDuringExecution",
+             [&](Mut t) { MergeLabelKeys(t, labels); });
+  }
+}
+
+}  // namespace
+
+namespace {
+
+// Who does not know observedGeneration does not mean to take it away.
+void KeepObserved(Mut status, Value old) {
+  constexpr const char* kField = "observedGeneration";
+  if (status[kField].AsInt() == 0) SetOrErase(status, kField, old[kField]);
+  EachItem(status, "conditions", [&](Mut condition) {
+    if (condition[kField].AsInt() != 0) return;
+    for (Value before : old["conditions"].items()) {
+      if (before["type"].AsString() == condition["type"].AsString()) {
+        SetOrErase(condition, kField, before[kField]);
+      }
+    }
+  });
+}
+
+}  // namespace
+
 void PreparePod(Mut pod, Value old) {
-  if (old) return;
+  if (old) {
+    // Kubelets of old did not send it with a refused Pod.
+    if (pod["status"]["qosClass"].AsString().empty()) {
+      SetOrErase(pod["status"], "qosClass", old["status"]["qosClass"]);
+    }
+    KeepObserved(pod["status"], old["status"]);
+    return;
+  }
+  MergeAllLabelKeys(pod["spec"], pod["metadata"]["labels"].Snapshot());
   const Mut status = pod["status"];
   status.Set("phase", "Pending");
   status.Set("qosClass", QosClassOf(pod["spec"].Snapshot()));
@@ -264,6 +400,7 @@ void PreparePod(Mut pod, Value old) {
   const Mut condition = status["conditions"].Append();
   condition.Set("type", "PodScheduled");
   condition.Set("status", "False");
+  condition.Set("lastTransitionTime", pod["metadata"]["creationTimestamp"].AsString());
   condition.Set("reason", "SchedulingGated");
   condition.Set("message", "Scheduling is blocked due to non-empty scheduling gates");
 }

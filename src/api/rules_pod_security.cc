@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "api/json.h"
 #include "api/rules_pod.h"
 #include "base/quote.h"
 
@@ -325,7 +326,7 @@ void ValidatePodSecurity(Value spec, const At& at, FieldErrors& errors) {
   ValidateWindowsOptions(context["windowsOptions"], at / "windowsOptions", errors);
   ValidateAppArmor(context["appArmorProfile"], at / "appArmorProfile", errors);
   OneOf(context, "supplementalGroupsPolicy", {"Merge", "Strict"}, at, errors);
-  OneOf(context, "seLinuxChangePolicy", {"MountOption", "Recursive"}, at, errors);
+  OneOf(context, "seLinuxChangePolicy", {"Recursive"}, at, errors);
 }
 
 void ValidateOs(Value spec, const At& at, FieldErrors& errors) {
@@ -403,6 +404,15 @@ void ValidatePodAnnotations(Value annotations, Value spec, const At& at, FieldEr
     const int64_t cost = number ? std::stoll(text) : 0;
     if (!number || cost > INT32_MAX || cost < INT32_MIN) {
       errors.Invalid(at.Key("", kCost), annotations[kCost], "must be a 32bit integer");
+    }
+  }
+  constexpr std::string_view kTolerations = "scheduler.alpha.kubernetes.io/tolerations";
+  if (const std::string_view text = annotations[kTolerations].AsString(); !text.empty()) {
+    const Result<Object> parsed = ParseJson(text);
+    if (!parsed) {
+      errors.InvalidText(at, kTolerations, parsed.error().message);
+    } else {
+      ValidateTolerations(parsed->root(), at / kTolerations, errors);
     }
   }
   for (auto [key, value] : annotations.members()) {

@@ -150,14 +150,6 @@ void ValidateGatedAffinity(Value next, Value old, const At& at, FieldErrors& err
   }
 }
 
-void SetOrErase(Mut message, std::string_view name, Value value) {
-  if (value) {
-    message.Set(name, value);
-  } else {
-    message.Erase(name);
-  }
-}
-
 // Pods with gates may still be narrowed to fewer nodes.
 void ValidateGated(Mut munged, Value old, const At& at, FieldErrors& errors) {
   const Value spec = munged.Snapshot();
@@ -289,6 +281,42 @@ void ValidateClaimStatuses(Value pod, const At& at, FieldErrors& errors) {
   }
 }
 
+// Devices of a status belong to a resource or claim of their container.
+void ValidateDeviceStatus(Value pod, const char* list, const char* containers, const At& at,
+                          FieldErrors& errors) {
+  size_t i = 0;
+  for (Value s : pod["status"][list].items()) {
+    const At here = at.Item(list, i++);
+    Value container;
+    for (Value c : pod["spec"][containers].items())
+      if (Equal(c["name"], s["name"])) container = c;
+    size_t j = 0;
+    for (Value r : s["allocatedResourcesStatus"].items()) {
+      const At item = here.Item("allocatedResourcesStatus", j++);
+      const std::string_view name = r["name"].AsString();
+      const bool claimed = name.starts_with("claim:");
+      bool found = !container || container["resources"]["requests"].Has(name);
+      for (Value claim : container["resources"]["claims"].items()) {
+        const std::string_view request = claim["request"].AsString();
+        found |= name == fmt::format("claim:{}{}{}", claim["name"].AsString(),
+                                     request.empty() ? "" : "/", request);
+      }
+      if (!found) {
+        errors.InvalidText(
+            item / "name", name,
+            claimed ? "must match one of the container's resource claims in a format "
+                      "'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty"
+                    : "must match one of the container's resource requests");
+      }
+      size_t k = 0;
+      for (Value health : r["resources"].items()) {
+        OneOf(health, "health", {"Healthy", "Unhealthy", "Unknown"}, item.Item("resources", k++),
+              errors, false);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void ValidatePodUpdate(Value pod, Value old, FieldErrors& errors) {
@@ -350,6 +378,8 @@ void ValidatePodStatus(Value pod, Value old, FieldErrors& errors) {
     }
     ValidateIps(status, before, "hostIPs", at, errors);
   }
+  ValidateDeviceStatus(pod, "containerStatuses", "containers", at, errors);
+  ValidateDeviceStatus(pod, "initContainerStatuses", "initContainers", at, errors);
 }
 
 }  // namespace sextant::api

@@ -262,14 +262,8 @@ void StorageOs(Value source, const At& at, FieldErrors& errors) {
   SecretRefName(source, at, errors);
 }
 
-void CsiDriverName(std::string_view driver, const At& at, FieldErrors& errors) {
-  if (driver.empty()) return errors.Required(at, "");
-  if (driver.size() > kMaxDriver) errors.TooLong(at, kMaxDriver);
-  Complain(IsDns1123SubdomainCaseless(driver), driver, at, errors);
-}
-
 void Csi(Value source, const At& at, FieldErrors& errors) {
-  CsiDriverName(source["driver"].AsString(), at / "driver", errors);
+  ValidateCsiDriverName(source["driver"].AsString(), at / "driver", errors);
   const Value secret = source["nodePublishSecretRef"];
   if (!secret) return;
   const std::string_view name = secret["name"].AsString();
@@ -519,6 +513,15 @@ void ValidateSource(Value volume, const PodScope& scope, const At& at, FieldErro
 }
 
 }  // namespace
+
+void ValidateCsiDriverName(std::string_view driver, const At& at, FieldErrors& errors) {
+  if (driver.empty()) return errors.Required(at, "");
+  if (driver.size() > kMaxDriver) errors.TooLong(at, kMaxDriver);
+  std::string lower(driver);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  Complain(IsDns1123Subdomain(lower), driver, at, errors);
+}
 
 void ValidateVolumes(Value volumes, PodScope& scope, const At& at, FieldErrors& errors) {
   Names created;  // claims that ephemeral volumes make

@@ -57,17 +57,6 @@ std::string HugePagesComplaint(std::string_view name, const Quantity& q) {
   return fmt::format("{} is not positive integer multiple of {}", q.ToString(), name);
 }
 
-void ValidateContainerResourceName(std::string_view name, const At& at, FieldErrors& errors) {
-  ValidateResourceName(name, at, errors);
-  if (!Qualified(name)) {
-    if (!IsContainerResource(name)) {
-      errors.InvalidText(at, name, "must be a standard resource for containers");
-    }
-  } else if (!IsNative(name) && !IsExtendedResource(name)) {
-    errors.InvalidText(at, name, "doesn't follow extended resource name standard");
-  }
-}
-
 void ValidatePodResourceName(std::string_view name, const At& at, FieldErrors& errors) {
   const size_t before = errors.causes().size();
   ValidateResourceName(name, at, errors);
@@ -198,6 +187,17 @@ void ValidateResourceName(std::string_view resource, const At& at, FieldErrors& 
   if (!complaints.empty()) return Complain(complaints, resource, at, errors);
   if (Qualified(resource) || resource == "storage" || IsStandardQuotaResource(resource)) return;
   errors.InvalidText(at, resource, "must be a standard resource type or fully qualified");
+}
+
+void ValidateContainerResourceName(std::string_view name, const At& at, FieldErrors& errors) {
+  ValidateResourceName(name, at, errors);
+  if (!Qualified(name)) {
+    if (!IsContainerResource(name)) {
+      errors.InvalidText(at, name, "must be a standard resource for containers");
+    }
+  } else if (!IsNative(name) && !IsExtendedResource(name)) {
+    errors.InvalidText(at, name, "doesn't follow extended resource name standard");
+  }
 }
 
 void ValidateAmount(std::string_view resource, Value quantity, const At& at, FieldErrors& errors) {
