@@ -197,6 +197,10 @@ Result<User> Authenticator::Authenticate(const net::Request& request) const {
     return user;
   }
   const std::string_view authorization = request.headers.Get("authorization");
+  // A certificate that does not verify is a bad credential, unless another one is given.
+  if (request.peer && !request.peer->client_cert_error.empty() && authorization.empty()) {
+    return Fail(Unauthorized());
+  }
   constexpr std::string_view kBearer = "bearer ";
   if (authorization.size() > kBearer.size() &&
       net::EqualsIgnoreCase(authorization.substr(0, kBearer.size()), kBearer)) {
