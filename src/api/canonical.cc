@@ -70,31 +70,6 @@ int IndexOfField(const Message& message, std::string_view name, int hint) {
   return f == nullptr ? -1 : static_cast<int>(f - message.fields.data());
 }
 
-bool IsStruct(const Field& field) {
-  if (field.shape != Shape::kSingle || field.pointer) return false;
-  switch (field.type) {
-    case Type::kMessage:
-    case Type::kQuantity:
-    case Type::kTime:
-    case Type::kMicroTime:
-    case Type::kDuration:
-    case Type::kIntOrString:
-    case Type::kRawExtension:
-    case Type::kFieldsV1:
-      return true;
-    default:
-      return false;
-  }
-}
-
-Presence EffectivePresence(const Field& field) {
-  if (field.presence == Presence::kOmitEmpty) {
-    if (IsStruct(field)) return Presence::kAlways;
-    if (field.pointer) return Presence::kPointer;
-  }
-  return field.presence;
-}
-
 Node Canonicalizer::View(std::string_view text) {
   Node n;
   n.kind = Kind::kString;
@@ -246,41 +221,67 @@ bool Canonicalizer::Keep(const Field& field, const Message& parent, bool custom,
   return true;
 }
 
-Node Canonicalizer::Assemble(std::span<const Entry> entries, const Slot& slot) {
-  const Message& message = *slot.message;
-  size_t n = message.fields.size();
-  // Where each field's entry is (+ 1).
-  constexpr size_t kInline = 64;
-  uint32_t small[kInline];
-  std::vector<uint32_t> large;
-  uint32_t* where = small;
-  if (n > kInline) {
-    large.resize(n);
-    where = large.data();
-  } else {
-    std::fill_n(small, n, 0);
-  }
-  size_t unknown = 0;
-  for (size_t i = 0; i < entries.size(); ++i) {
-    if (entries[i].field >= 0) {
-      where[static_cast<size_t>(entries[i].field)] = static_cast<uint32_t>(i + 1);
-    } else {
-      ++unknown;
-    }
-  }
-  auto* out = static_cast<Member*>(arena_.Allocate((n + unknown) * sizeof(Member)));
-  Member* at = out;
-  for (size_t i = 0; i < n; ++i) {
+// The positions of the fields that show even when they were not given.
+std::span<const uint16_t> AlwaysOf(const Message& message, std::vector<uint16_t>& made) {
+  if (message.index != nullptr) return message.index->Always();
+  for (size_t i = 0; i < message.fields.size(); ++i) {
     const Field& f = message.fields[i];
-    if (where[i] == 0) {
-      if (slot.custom || f.inlined || EffectivePresence(f) != Presence::kAlways) continue;
+    bool always = !f.inlined && EffectivePresence(f) == Presence::kAlways;
+    if (always) made.push_back(static_cast<uint16_t>(i));
+  }
+  return made;
+}
+
+// Brings entries of known fields into the order of the fields, unknown ones behind them; of several
+// with one field the last stays. `made` is used if they are not in order already.
+std::span<const Entry> InOrder(std::span<const Entry> entries, std::vector<Entry>& made) {
+  auto rank = [](const Entry& e) { return static_cast<unsigned>(e.field); };  // -1 comes last
+  bool sorted = true;
+  for (size_t i = 1; i < entries.size() && sorted; ++i) {
+    sorted = rank(entries[i - 1]) < rank(entries[i]) || entries[i].field < 0;
+  }
+  if (sorted) return entries;
+  std::vector<const Entry*> order;
+  order.reserve(entries.size());
+  for (const Entry& e : entries) order.push_back(&e);
+  std::ranges::sort(order, [&](const Entry* a, const Entry* b) {
+    return rank(*a) != rank(*b) ? rank(*a) < rank(*b) : a < b;
+  });
+  for (size_t i = 0; i < order.size(); ++i) {
+    bool overridden = i + 1 < order.size() && order[i]->field >= 0 &&
+                      order[i + 1]->field == order[i]->field;
+    if (!overridden) made.push_back(*order[i]);
+  }
+  return made;
+}
+
+Node Canonicalizer::Assemble(std::span<const Entry> given, const Slot& slot) {
+  const Message& message = *slot.message;
+  std::vector<Entry> ordered;
+  std::span<const Entry> entries = InOrder(given, ordered);
+  std::vector<uint16_t> made;
+  std::span<const uint16_t> always;
+  if (!slot.custom) always = AlwaysOf(message, made);
+  auto* out =
+      static_cast<Member*>(arena_.Allocate((entries.size() + always.size()) * sizeof(Member)));
+  Member* at = out;
+  size_t next = 0;  // in `always`
+  auto zeros_before = [&](int field) {
+    for (; next < always.size() && always[next] < field; ++next) {
+      const Field& f = message.fields[always[next]];
       *at++ = NamedBy(f, slot.custom, Zero(f, slot.custom));
-      continue;
     }
-    Node value = entries[where[i] - 1].member.value;
+  };
+  for (const Entry& e : entries) {
+    if (e.field < 0) continue;
+    zeros_before(e.field);
+    if (next < always.size() && always[next] == e.field) ++next;
+    const Field& f = message.fields[static_cast<size_t>(e.field)];
+    Node value = e.member.value;
     if (Keep(f, message, slot.custom, value)) *at++ = NamedBy(f, slot.custom, value);
   }
-  if (unknown != 0 && message.preserve_unknown) {
+  zeros_before(static_cast<int>(message.fields.size()));
+  if (message.preserve_unknown) {
     for (const Entry& e : entries) {
       if (e.field < 0) *at++ = e.member;
     }

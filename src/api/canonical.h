@@ -46,11 +46,6 @@ struct Slot {
 // (members usually come in order).
 int IndexOfField(const Message& message, std::string_view name, int hint);
 
-// Types whose Go form is a struct: omitempty never drops them.
-bool IsStruct(const Field& field);
-// presence, with what Go does to structs.
-Presence EffectivePresence(const Field& field);
-
 // One decoded member of a message.
 struct Entry {
   int field = -1;  // index in Message::fields, -1: unknown (name counts)

@@ -232,6 +232,16 @@ Object FieldSet::ToJson() const {
   return FinishCompact(Build(build), nullptr);
 }
 
+bool FieldSet::Meets(Value fields) const {
+  for (const Entry& e : entries_) {
+    Value other = fields[e.element.text];
+    if (!other.IsMap()) continue;
+    bool member = other.empty() || other.Has(".");
+    if ((e.member && member) || e.children.Meets(other)) return true;
+  }
+  return false;
+}
+
 FieldSet::Entry& FieldSet::At(const PathElement& element) {
   auto at = std::ranges::lower_bound(
       entries_, element, [](const PathElement& a, const PathElement& b) { return a.Compare(b) < 0; },

@@ -56,6 +56,8 @@ class FieldSet {
   static FieldSet FromJson(Value fields);
   // A document with the set's JSON form.
   Object ToJson() const;
+  // Whether a set in its JSON form has a member in common with this one.
+  bool Meets(Value fields) const;
 
   bool empty() const { return entries_.empty(); }
   void Insert(std::span<const PathElement> path);

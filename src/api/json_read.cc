@@ -215,12 +215,35 @@ class Reader {
   const std::string& type_error() const { return fatal_.empty() ? saved_ : fatal_; }
 
  private:
+  // Where in the object a value lies; a list of what the calls on the stack are about.
   struct Step {
+    const Step* above;
     const Message* message;  // non-null: a field of it
     const Field* field;
-    std::string_view key;  // map key or field name; empty: an index
+    std::string_view key;  // map key or field name; no data: an index
     size_t index;
   };
+
+  bool ValueAt(const Message* message, const Field* field, std::string_view key, size_t index,
+               const Slot& slot, Node& out) {
+    Step step{path_, message, field, key, index};
+    path_ = &step;
+    if (!Value(slot, out)) {
+      // Errors were made up already.
+      path_ = step.above;
+      return false;
+    }
+    path_ = step.above;
+    return true;
+  }
+
+  // From the outermost step on.
+  std::vector<const Step*> Path() const {
+    std::vector<const Step*> path;
+    for (const Step* s = path_; s != nullptr; s = s->above) path.push_back(s);
+    std::ranges::reverse(path);
+    return path;
+  }
 
   bool Value(const Slot& slot, Node& out) {
     switch (char c = cursor_.Peek()) {
@@ -260,9 +283,8 @@ class Reader {
         const Field& f = message.fields[static_cast<size_t>(e.field)];
         hint = e.field + 1;
         if (strict_ != nullptr) CheckDuplicate(base, e.field, key);
-        path_.push_back({&message, &f, key, 0});
-        if (!Value(Slot::Of(f, slot.custom), e.member.value)) return false;
-        path_.pop_back();
+        Slot child = Slot::Of(f, slot.custom);
+        if (!ValueAt(&message, &f, key, 0, child, e.member.value)) return false;
         scratch_.entries.push_back(e);
       } else if (!Unknown(slot, key, e)) {
         return false;
@@ -281,9 +303,8 @@ class Reader {
       return cursor_.SkipValue();
     }
     e.member = Named(key);
-    path_.push_back({nullptr, nullptr, key, 0});
-    if (!Value(Slot{.custom = slot.custom}, e.member.value)) return false;
-    path_.pop_back();
+    Slot child{.custom = slot.custom};
+    if (!ValueAt(nullptr, nullptr, key, 0, child, e.member.value)) return false;
     scratch_.entries.push_back(e);
     return true;
   }
@@ -311,9 +332,7 @@ class Reader {
       std::string_view key;
       if (!ReadKey(key)) return false;
       Member m = Named(key);
-      path_.push_back({nullptr, nullptr, key, 0});
-      if (!Value(element, m.value)) return false;
-      path_.pop_back();
+      if (!ValueAt(nullptr, nullptr, key, 0, element, m.value)) return false;
       m.value = canon_.Element(m.value, element);
       scratch_.members.push_back(m);
       if (!cursor_.NextMember(more)) return false;
@@ -328,6 +347,7 @@ class Reader {
 
   Node KeepOrder(std::span<Member> all) {
     std::vector<uint32_t> order = SortedOrder(all);
+    if (order.empty()) return canon_.Map(all);
     bool duplicates = false;
     for (size_t i = 1; i < order.size(); ++i) {
       if (all[order[i - 1]].name() != all[order[i]].name()) continue;
@@ -372,9 +392,7 @@ class Reader {
     if (!cursor_.OpenArray(more)) return false;
     for (size_t i = 0; more; ++i) {
       Node item;
-      path_.push_back({nullptr, nullptr, {}, i});
-      if (!Value(element, item)) return false;
-      path_.pop_back();
+      if (!ValueAt(nullptr, nullptr, {}, i, element, item)) return false;
       scratch_.nodes.push_back(canon_.Element(item, element));
       if (!cursor_.NextItem(more)) return false;
     }
@@ -585,15 +603,15 @@ class Reader {
     std::string text = "json: cannot unmarshal " + std::string(what) + " into Go ";
     const Message* innermost = nullptr;
     std::string path;
-    for (const Step& step : path_) {
-      if (step.message == nullptr) continue;
-      innermost = step.message;
-      bool type_meta = step.message->top && step.field->number == 0 &&
-                       (step.key == "kind" || step.key == "apiVersion");
+    for (const Step* step : Path()) {
+      if (step->message == nullptr) continue;
+      innermost = step->message;
+      bool type_meta = step->message->top && step->field->number == 0 &&
+                       (step->key == "kind" || step->key == "apiVersion");
       if (type_meta) path += path.empty() ? "TypeMeta" : ".TypeMeta";
-      AddVia(step.field->via, path);
+      AddVia(step->field->via, path);
       if (!path.empty()) path += '.';
-      path += step.field->name;
+      path += step->field->name;
     }
     if (innermost == nullptr) return text + "value of type " + std::string(type);
     return text + "struct field " + std::string(AfterDot(innermost->go_name)) + "." + path +
@@ -609,13 +627,13 @@ class Reader {
 
   std::string PathTo(std::string_view key) const {
     std::string path;
-    for (const Step& step : path_) {
-      if (step.key.data() == nullptr) {
-        path += "[" + std::to_string(step.index) + "]";
+    for (const Step* step : Path()) {
+      if (step->key.data() == nullptr) {
+        path += "[" + std::to_string(step->index) + "]";
         continue;
       }
       if (!path.empty()) path += '.';
-      path += step.key;
+      path += step->key;
     }
     if (!path.empty()) path += '.';
     return path.append(key);
@@ -625,7 +643,7 @@ class Reader {
   StrictReport* strict_;
   Scratch& scratch_;
   Canonicalizer canon_;
-  std::vector<Step> path_;
+  const Step* path_ = nullptr;
   std::string buffer_;
   std::string saved_;
   std::string fatal_;

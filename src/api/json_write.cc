@@ -9,12 +9,18 @@
 namespace sextant::api {
 namespace {
 
+// What a thread writes into, kept from one text to the next.
+std::vector<char>& Buffer() {
+  constexpr size_t kFirst = 4096;
+  thread_local std::vector<char> buffer(kFirst);
+  return buffer;
+}
+
 // Appends to a thread's buffer with as few checks as the text allows.
 class Writer {
  public:
-  explicit Writer(const JsonStyle& style) : style_(style) {
-    if (buffer_.size() < kFirst) buffer_.resize(kFirst);
-  }
+  explicit Writer(const JsonStyle& style)
+      : style_(style), buffer_(Buffer()), at_(buffer_.data()), end_(at_ + buffer_.size()) {}
 
   void Root(const Node& n) {
     if (style_.omit_type_meta && n.kind == Kind::kMap) {
@@ -30,36 +36,44 @@ class Writer {
     Unchecked('"');
     const char* p = s.data();
     const char* end = p + s.size();
-    while (true) {
-      const char* stop = FindEscape(p, end, style_.escape_html);
-      Raw({p, stop});
-      if (stop == end) break;
+    const char* stop = FindEscape(p, end, style_.escape_html);
+    Unchecked({p, stop});
+    while (stop != end) {
       p = Escape(stop, end);
+      stop = FindEscape(p, end, style_.escape_html);
+      Raw({p, stop});
     }
     Put('"');
   }
 
   void AppendTo(std::string& out) {
-    out.append(buffer_.data(), used_);
+    out.append(buffer_.data(), at_);
     constexpr size_t kKeep = size_t{4} << 20;
-    if (buffer_.size() > kKeep) buffer_ = {};
+    if (buffer_.size() > kKeep) buffer_ = std::vector<char>(kKeep / 1024);
   }
 
  private:
-  static constexpr size_t kFirst = 4096;
-
   void Room(size_t n) {
-    if (buffer_.size() - used_ < n) buffer_.resize((used_ + n) * 2);
+    if (static_cast<size_t>(end_ - at_) < n) [[unlikely]] Grow(n);
   }
-  void Unchecked(char c) { buffer_[used_++] = c; }
+  [[gnu::noinline]] void Grow(size_t n) {
+    auto used = static_cast<size_t>(at_ - buffer_.data());
+    buffer_.resize((used + n) * 2);
+    at_ = buffer_.data() + used;
+    end_ = buffer_.data() + buffer_.size();
+  }
+  void Unchecked(char c) { *at_++ = c; }
+  void Unchecked(std::string_view s) {
+    if (!s.empty()) std::memcpy(at_, s.data(), s.size());
+    at_ += s.size();
+  }
   void Put(char c) {
     Room(1);
     Unchecked(c);
   }
   void Raw(std::string_view s) {
     Room(s.size());
-    if (!s.empty()) std::memcpy(buffer_.data() + used_, s.data(), s.size());
-    used_ += s.size();
+    Unchecked(s);
   }
 
   // Writes what stands for the character at `p`; returns where the next one starts.
@@ -135,8 +149,7 @@ class Writer {
   void Integer(int64_t v) {
     constexpr size_t kMost = 20;
     Room(kMost);
-    char* at = buffer_.data() + used_;
-    used_ += static_cast<size_t>(std::to_chars(at, at + kMost, v).ptr - at);
+    at_ = std::to_chars(at_, at_ + kMost, v).ptr;
   }
 
   // Go: shortest digits that read back the same, then zeros; with exponent below 1e-6 and from 1e21
@@ -179,8 +192,8 @@ class Writer {
     auto spaces = static_cast<size_t>(depth * style_.indent);
     Room(spaces + 1);
     Unchecked('\n');
-    std::memset(buffer_.data() + used_, ' ', spaces);
-    used_ += spaces;
+    std::memset(at_, ' ', spaces);
+    at_ += spaces;
   }
 
   void List(const Node& n, int depth) {
@@ -212,26 +225,26 @@ class Writer {
   }
 
   void Key(const Member& m) {
+    constexpr size_t kAround = 4;  // quotes, colon, space
     if (!m.fixed) {
       String(m.name());
+      Room(kAround);
     } else {
       // Names in schema tables need no escapes.
-      Room(m.key_size + 4);
+      Room(m.key_size + kAround);
       Unchecked('"');
-      std::memcpy(buffer_.data() + used_, m.key, m.key_size);
-      used_ += m.key_size;
+      Unchecked(m.name());
       Unchecked('"');
     }
-    Put(':');
-    if (style_.indent != 0) Put(' ');
+    Unchecked(':');
+    if (style_.indent != 0) Unchecked(' ');
   }
 
   const JsonStyle& style_;
-  size_t used_ = 0;
-  static thread_local std::vector<char> buffer_;
+  std::vector<char>& buffer_;
+  char* at_;
+  char* end_;
 };
-
-thread_local std::vector<char> Writer::buffer_;
 
 }  // namespace
 

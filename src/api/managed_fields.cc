@@ -26,7 +26,17 @@ struct ManagerEntry {
   std::string api_version;
   std::string subresource;
   std::string time;
+  // The set, as it stands in the object until somebody asks for it.
+  Value raw;
   FieldSet fields;
+  bool read = false;
+
+  FieldSet& Fields() {
+    if (!read && raw) fields = FieldSet::FromJson(raw);
+    read = true;
+    return fields;
+  }
+  bool Empty() const { return read ? fields.empty() : raw.empty(); }
 
   bool SameManager(const ManagerEntry& o) const {
     return manager == o.manager && applied == o.applied && subresource == o.subresource &&
@@ -50,7 +60,7 @@ std::optional<Managed> Read(Value list) {
     e.api_version = v["apiVersion"].AsString();
     e.subresource = v["subresource"].AsString();
     e.time = v["time"].AsString();
-    e.fields = FieldSet::FromJson(v["fieldsV1"]);
+    e.raw = v["fieldsV1"];
     out.push_back(std::move(e));
   }
   return out;
@@ -93,9 +103,12 @@ void Sort(Managed& managed) {
   });
 }
 
-Object WithManaged(const Object& object, Managed managed, const Message& message) {
+// `kept`: the document, besides the object's, that sets which nobody read may lie in.
+Object WithManaged(const Object& object, Managed managed, const Object& kept,
+                   const Message& message) {
   Sort(managed);
   Editor edit(object);
+  edit.Keep(kept);
   Mut metadata = edit["metadata"];
   metadata.Erase("managedFields");
   for (const ManagerEntry& e : managed) {
@@ -105,7 +118,11 @@ Object WithManaged(const Object& object, Managed managed, const Message& message
     entry.Set("apiVersion", e.api_version);
     if (!e.time.empty()) entry.Set("time", e.time);
     entry.Set("fieldsType", "FieldsV1");
-    entry["fieldsV1"].Set(e.fields.ToJson());
+    if (e.read) {
+      entry["fieldsV1"].Set(e.fields.ToJson());
+    } else {
+      entry["fieldsV1"].Set(e.raw);
+    }
     if (!e.subresource.empty()) entry.Set("subresource", e.subresource);
   }
   return std::move(edit).Finish(&message);
@@ -155,6 +172,7 @@ ManagerEntry NewEntry(const ManagerInfo& who, bool applied) {
   e.api_version = who.api_version;
   e.subresource = who.subresource;
   e.time = FormatTime(who.now);
+  e.read = true;
   return e;
 }
 
@@ -181,8 +199,9 @@ FieldComparison Compare(const ManagerInfo& who, const Message& message, Value be
 void TakeFrom(Managed& managed, const FieldComparison& c, const ManagerEntry* except) {
   FieldSet changed = c.modified.Union(c.added);
   for (ManagerEntry& e : managed) {
-    if (&e == except) continue;
-    e.fields = e.fields.Difference(e.fields.Intersection(changed)).Difference(c.removed);
+    bool untouched = !e.read && !changed.Meets(e.raw) && !c.removed.Meets(e.raw);
+    if (&e == except || untouched) continue;
+    e.fields = e.Fields().Difference(e.fields.Intersection(changed)).Difference(c.removed);
   }
 }
 
@@ -203,7 +222,7 @@ void Cap(Managed& managed) {
     ManagerEntry& into = managed[bucket->second];
     into.manager = kAncient;
     into.subresource.clear();
-    into.fields = into.fields.Union(e.fields);
+    into.fields = into.Fields().Union(e.Fields());
     into.time = e.time;
     managed.erase(managed.begin() + static_cast<std::ptrdiff_t>(i));
     --updaters;
@@ -213,14 +232,14 @@ void Cap(Managed& managed) {
 // The update that `who` made, added to `managed`.
 void Record(Managed& managed, ManagerEntry entry, const FieldComparison& c) {
   TakeFrom(managed, c, nullptr);
-  std::erase_if(managed, [](const ManagerEntry& e) { return e.fields.empty(); });
+  std::erase_if(managed, [](const ManagerEntry& e) { return e.Empty(); });
   entry.fields = c.modified.Union(c.added).Difference(Stripped());
   if (entry.fields.empty()) return;
   auto own = std::ranges::find_if(managed, [&](const ManagerEntry& e) { return e.SameManager(entry); });
   if (own == managed.end()) {
     managed.push_back(std::move(entry));
   } else {
-    own->fields = own->fields.Union(entry.fields);
+    own->fields = own->Fields().Union(entry.fields);
     own->time = entry.time;
     own->api_version = entry.api_version;
   }
@@ -260,10 +279,10 @@ Error ConflictError(const std::vector<std::pair<const ManagerEntry*, FieldSet>>&
 }
 
 // What the applier owned and does not give any more, and nobody else owns, goes away.
-Node Prune(Value merged, const FieldSet& last, const Managed& managed, const Message& message,
+Node Prune(Value merged, const FieldSet& last, Managed& managed, const Message& message,
            Arena& arena) {
   FieldSet owned;
-  for (const ManagerEntry& e : managed) owned = owned.Union(e.fields);
+  for (ManagerEntry& e : managed) owned = owned.Union(e.Fields());
   FieldSet last_named = last.WithNamedFields(&message);
   Node pruned = RemoveFields(merged, last_named, message, arena);
   FieldSet merged_set = FieldsOf(merged, message).WithNamedFields(&message);
@@ -291,14 +310,13 @@ Object TrackUpdate(const ManagerInfo& who, const Message& message, const Object&
   Managed managed = ManagedOf(who, before, after);
   bool create = before.uid().empty();
   if (managed.empty() && !create) return WithoutManagedFields(after, message);
-  Object plain = WithoutManagedFields(after, message);
-  Object old = before ? WithoutManagedFields(before, message) : Nothing(after, message);
-  FieldComparison c = Compare(who, message, old.root(), plain.root());
+  Object old = before ? before : Nothing(after, message);
+  FieldComparison c = Compare(who, message, old.root(), after.root());
   if (!c.Same()) {
     Record(managed, NewEntry(who, false), c);
     Cap(managed);
   }
-  return WithManaged(plain, std::move(managed), message);
+  return WithManaged(after, std::move(managed), before, message);
 }
 
 Result<Object> ApplyFields(const ManagerInfo& who, bool force, const Message& message,
@@ -339,7 +357,7 @@ Result<Object> ApplyFields(const ManagerInfo& who, bool force, const Message& me
   FieldSet last;
   std::erase_if(managed, [&](ManagerEntry& e) {
     if (!e.SameManager(mine)) return false;
-    last = std::move(e.fields);
+    last = std::move(e.Fields());
     mine.time = e.time;
     return true;
   });
@@ -356,9 +374,9 @@ Result<Object> ApplyFields(const ManagerInfo& who, bool force, const Message& me
   ManagerEntry* own = &managed.back();
   FieldSet changed = c.modified.Union(c.added);
   std::vector<std::pair<const ManagerEntry*, FieldSet>> conflicts;
-  for (const ManagerEntry& e : managed) {
+  for (ManagerEntry& e : managed) {
     if (&e == own) continue;
-    if (FieldSet both = e.fields.Intersection(changed); !both.empty()) {
+    if (FieldSet both = e.Fields().Intersection(changed); !both.empty()) {
       conflicts.emplace_back(&e, std::move(both));
     }
   }
@@ -367,8 +385,8 @@ Result<Object> ApplyFields(const ManagerInfo& who, bool force, const Message& me
   own->fields = own->fields.Difference(Stripped());
   bool same = live && Equal(base.root(), next.root());
   if (!same) own->time = FormatTime(who.now);
-  std::erase_if(managed, [](const ManagerEntry& e) { return e.fields.empty(); });
-  return WithManaged(next, std::move(managed), message);
+  std::erase_if(managed, [](const ManagerEntry& e) { return e.Empty(); });
+  return WithManaged(next, std::move(managed), live, message);
 }
 
 }  // namespace sextant::api

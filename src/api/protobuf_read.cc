@@ -35,28 +35,25 @@ class Decoder {
   const std::string& error() const { return error_; }
 
   bool Top(std::string_view data, const Message& message, const TypeMeta& meta, Node& out) {
-    std::vector<Entry> entries;
     if (message.top) {
-      AddText(message, "kind", meta.kind, entries);
-      AddText(message, "apiVersion", meta.api_version, entries);
+      AddText(message, "kind", meta.kind);
+      AddText(message, "apiVersion", meta.api_version);
     }
-    if (!Fields(data, message, message, entries)) return false;
-    out = Group(entries, Slot::Root(message));
+    if (!Fields(data, message, message)) return false;
+    out = Group(0, Slot::Root(message));
     return true;
   }
 
  private:
-  void AddText(const Message& message, std::string_view name, std::string_view text,
-               std::vector<Entry>& entries) {
+  void AddText(const Message& message, std::string_view name, std::string_view text) {
     Entry e;
     e.field = IndexOfField(message, name, 0);
     e.member.value = canon_.Text(text);
-    if (e.field >= 0) entries.push_back(e);
+    if (e.field >= 0) entries_.push_back(e);
   }
 
   // Reads the fields of `message` on the wire; they belong to `owner` (itself, or what inlines it).
-  bool Fields(std::string_view data, const Message& message, const Message& owner,
-              std::vector<Entry>& entries) {
+  bool Fields(std::string_view data, const Message& message, const Message& owner) {
     if (++depth_ > kMaxDepth) return Bad("proto: nested too deep");
     WireReader in(data);
     while (!in.AtEnd()) {
@@ -69,7 +66,7 @@ class Decoder {
       if (f == nullptr) continue;
       if (!Check(*f, wire)) return false;
       if (f->inlined) {
-        if (!Fields(bytes, *f->message, owner, entries)) return false;
+        if (!Fields(bytes, *f->message, owner)) return false;
         continue;
       }
       Entry e;
@@ -77,9 +74,9 @@ class Decoder {
                                    : IndexOfField(owner, f->name, 0);
       if (e.field < 0) continue;
       bool packed = f->shape == Shape::kList && wire == Wire::kBytes && IsNumber(f->type);
-      bool read = packed ? Packed(*f, bytes, e, entries) : One(*f, value, bytes, e);
+      bool read = packed ? Packed(*f, bytes, e) : One(*f, value, bytes, e);
       if (!read) return false;
-      if (!packed) entries.push_back(e);
+      if (!packed) entries_.push_back(e);
     }
     --depth_;
     return true;
@@ -101,13 +98,13 @@ class Decoder {
                " for field " + std::string(f.go_name.empty() ? f.name : f.go_name));
   }
 
-  bool Packed(const Field& f, std::string_view data, Entry e, std::vector<Entry>& entries) {
+  bool Packed(const Field& f, std::string_view data, Entry e) {
     WireReader in(data);
     while (!in.AtEnd()) {
       uint64_t v;
       if (f.type == Type::kDouble || !in.Varint(v)) return Bad("unexpected EOF");
       if (!Single(f, v, {}, e.member.value)) return false;
-      entries.push_back(e);
+      entries_.push_back(e);
     }
     return true;
   }
@@ -173,9 +170,9 @@ class Decoder {
         out = canon_.Text(EncodeBase64(bytes));
         return true;
       case Type::kMessage: {
-        std::vector<Entry> entries;
-        if (!Fields(bytes, *f.message, *f.message, entries)) return false;
-        out = Group(entries, Slot{f.message, &f, Shape::kSingle, false});
+        size_t base = entries_.size();
+        if (!Fields(bytes, *f.message, *f.message)) return false;
+        out = Group(base, Slot{f.message, &f, Shape::kSingle, false});
         return true;
       }
       default:
@@ -243,32 +240,43 @@ class Decoder {
     return true;
   }
 
-  // Puts occurrences of one field together and the message into canonical form.
-  Node Group(std::vector<Entry>& entries, const Slot& slot) {
+  // Puts occurrences of one field together and the message, whose entries stand from `base` on, into
+  // canonical form.
+  Node Group(size_t base, const Slot& slot) {
     const Message& message = *slot.message;
-    bool sorted = std::ranges::is_sorted(entries, {}, &Entry::field);
-    if (!sorted) {
-      std::vector<uint32_t> order(entries.size());
-      for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-      std::ranges::sort(order, [&](uint32_t a, uint32_t b) {
-        return entries[a].field != entries[b].field ? entries[a].field < entries[b].field : a < b;
-      });
-      std::vector<Entry> ordered;
-      ordered.reserve(entries.size());
-      for (uint32_t i : order) ordered.push_back(entries[i]);
-      entries = std::move(ordered);
+    std::span<Entry> all = std::span(entries_).subspan(base);
+    // Numbers ascend on the wire, but Go's order of the fields may be another.
+    for (size_t i = 1; i < all.size(); ++i) {
+      for (size_t j = i; j > 0 && all[j].field < all[j - 1].field; --j) {
+        if (i - j > kMostMoves) return GroupSorted(base, slot);
+        std::swap(all[j], all[j - 1]);
+      }
     }
-    std::vector<Entry> grouped;
-    for (size_t i = 0; i < entries.size();) {
+    size_t kept = 0;
+    for (size_t i = 0; i < all.size();) {
       size_t end = i;
-      while (end < entries.size() && entries[end].field == entries[i].field) ++end;
-      const Field& f = message.fields[static_cast<size_t>(entries[i].field)];
-      Entry e = entries[end - 1];
-      if (f.shape != Shape::kSingle) e.member.value = Together(f, {&entries[i], end - i});
-      grouped.push_back(e);
+      while (end < all.size() && all[end].field == all[i].field) ++end;
+      const Field& f = message.fields[static_cast<size_t>(all[i].field)];
+      Entry e = all[end - 1];
+      if (f.shape != Shape::kSingle) e.member.value = Together(f, all.subspan(i, end - i));
+      all[kept++] = e;
       i = end;
     }
-    return canon_.Assemble(grouped, slot);
+    Node out = canon_.Assemble(all.first(kept), slot);
+    entries_.resize(base);
+    return out;
+  }
+
+  // The same for entries that are in no order (somebody else's writer): sorts first.
+  Node GroupSorted(size_t base, const Slot& slot) {
+    std::vector<Entry> given(entries_.begin() + static_cast<std::ptrdiff_t>(base), entries_.end());
+    std::vector<uint32_t> order(given.size());
+    for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::ranges::sort(order, [&](uint32_t a, uint32_t b) {
+      return given[a].field != given[b].field ? given[a].field < given[b].field : a < b;
+    });
+    for (size_t i = 0; i < order.size(); ++i) entries_[base + i] = given[order[i]];
+    return Group(base, slot);
   }
 
   Node Together(const Field& f, std::span<const Entry> entries) {
@@ -291,7 +299,10 @@ class Decoder {
     return false;
   }
 
+  static constexpr size_t kMostMoves = 64;  // of one entry while sorting by insertion
+
   Canonicalizer canon_;
+  std::vector<Entry> entries_;  // of the messages being read, the innermost last
   std::vector<Object> kept_;  // documents that the tree points into until it is copied
   std::string error_;
   int depth_ = 0;

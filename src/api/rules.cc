@@ -1,7 +1,7 @@
 // The table of rules: one row for each kind, by group and plural.
 //
-// Facts: pkg/registry/*/*/strategy.go (AllowCreateOnUpdate, AllowUnconditionalUpdate, Generation) and
-// storage/storage.go (ReturnDeletedObject).
+// Facts: pkg/registry/*/*/strategy.go (AllowCreateOnUpdate, AllowUnconditionalUpdate, Generation)
+// and storage/storage.go (ReturnDeletedObject).
 #include "api/rules.h"
 
 #include <algorithm>
@@ -91,7 +91,8 @@ const Row kRows[] = {
       .warnings = WarnOfTemplate, .has_generation = true}},
   {kApps, "statefulsets", {.set_defaults = DefaultStatefulSet,
       .validate_update = ValidateStatefulSetUpdate, .validate_status = ValidateStatefulSetStatus,
-      .validate_create = ValidateStatefulSetCreate, .warnings = WarnOfTemplate, .has_generation = true}},
+      .validate_create = ValidateStatefulSetCreate, .warnings = WarnOfTemplate,
+      .has_generation = true}},
   {kApps, "controllerrevisions", {.validate = ValidateRevision,
       .validate_update = ValidateRevisionUpdate, .validate_create = ValidateRevisionCreate}},
 
@@ -103,7 +104,8 @@ const Row kRows[] = {
       .validate_update = ValidateCronJobUpdate, .validate_create = ValidateCronJobCreate,
       .warnings = WarnOfCronJob, .has_generation = true}},
 
-  {kRbac, "roles", {.validate = ValidateRole, .validate_name = PathSegment, .allow_create_on_update = true}},
+  {kRbac, "roles", {.validate = ValidateRole, .validate_name = PathSegment,
+      .allow_create_on_update = true}},
   {kRbac, "clusterroles", {.validate = ValidateClusterRole,
       .validate_name = PathSegment, .allow_create_on_update = true}},
   {kRbac, "rolebindings", {.set_defaults = DefaultRoleBinding,
@@ -141,7 +143,8 @@ const Row kRows[] = {
       .returns_deleted = true}},
   {kStorage, "csidrivers", {.set_defaults = DefaultCsiDriver, .validate = ValidateCsiDriver,
       .allow_unconditional_update = false, .returns_deleted = true}},
-  {kStorage, "csinodes", {.validate = ValidateCsiNode, .allow_unconditional_update = false, .returns_deleted = true}},
+  {kStorage, "csinodes", {.validate = ValidateCsiNode, .allow_unconditional_update = false,
+      .returns_deleted = true}},
   {kStorage, "csistoragecapacities", {.allow_unconditional_update = false}},
   {kStorage, "volumeattachments", {.validate = ValidateAttachment,
       .validate_update = ValidateAttachmentUpdate, .allow_unconditional_update = false,

@@ -8,8 +8,8 @@
 //   Editor edit(object); rules.set_defaults(edit.Root());
 //   FieldErrors errors; rules.validate(object.root(), errors);
 //
-// Source: k8s.io/kubernetes pkg/apis/*/v1/defaults.go, pkg/apis/*/validation, pkg/registry/*/strategy.go
-// at v1.36.3. Threads: pure functions, any thread.
+// Source: k8s.io/kubernetes pkg/apis/*/v1/defaults.go, pkg/apis/*/validation,
+// pkg/registry/*/strategy.go at v1.36.3. Threads: pure functions, any thread.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,8 @@ struct Rules {
   // Before validation, on create and on update.
   void (*set_defaults)(Mut object) = nullptr;
   // What the registry's strategy does on the way in, after status has been handled by the pipeline
-  // (dropped on create, kept on update): generated fields, cleared fields. `old` is empty on create.
+  // (dropped on create, kept on update): generated fields, cleared fields. `old` is empty on
+  // create.
   void (*prepare)(Mut object, Value old) = nullptr;
   // On update, and on create where there is no validate_create.
   void (*validate)(Value object, FieldErrors& errors) = nullptr;
@@ -72,9 +73,9 @@ struct Rules {
   // metadata.generation: set to 1 on create, counted up when anything but metadata and status
   // changes.
   bool has_generation = false;
-  bool allow_create_on_update = false;         // PUT of what is not there makes it
-  bool allow_unconditional_update = true;      // PUT without resourceVersion
-  bool returns_deleted = false;                // DELETE answers with the object, not a Status
+  bool allow_create_on_update = false;     // PUT of what is not there makes it
+  bool allow_unconditional_update = true;  // PUT without resourceVersion
+  bool returns_deleted = false;            // DELETE answers with the object, not a Status
   // Graceful deletion: the seconds of grace for this object, given what DELETE asked for. Null for
   // kinds that are deleted at once (Pods alone have it).
   int64_t (*grace_s)(Value object, std::optional<int64_t> asked) = nullptr;
@@ -86,8 +87,8 @@ struct Rules {
 
 const Rules& RulesFor(const Resource& resource);
 
-// Rules of metadata that hold for every kind: name or generateName, namespace against scope, labels,
-// annotations, finalizers, ownerReferences; and on update the immutable ones.
+// Rules of metadata that hold for every kind: name or generateName, namespace against scope,
+// labels, annotations, finalizers, ownerReferences; and on update the immutable ones.
 void ValidateObjectMeta(Value metadata, bool namespaced, const Rules& rules, FieldErrors& errors);
 void ValidateObjectMetaUpdate(Value metadata, Value old, FieldErrors& errors);
 

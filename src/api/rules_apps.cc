@@ -153,11 +153,11 @@ void ValidateSelectorUnchanged(Value o, Value old, FieldErrors& errors) {
 void ValidateDeploymentStatus(Value o, Value old, FieldErrors& errors) {
   const At at("status");
   const Value status = o["status"];
-  ValidateCounts(status,
-                 {"observedGeneration", "replicas", "updatedReplicas", "readyReplicas",
-                  "availableReplicas", "unavailableReplicas", "terminatingReplicas",
-                  "collisionCount"},
-                 {"updatedReplicas", "readyReplicas", "availableReplicas"}, at, errors);
+  ValidateCounts(
+      status,
+      {"observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas",
+       "unavailableReplicas", "terminatingReplicas", "collisionCount"},
+      {"updatedReplicas", "readyReplicas", "availableReplicas"}, at, errors);
   ValidateAvailable(status, "readyReplicas", at, errors);
   ValidateCollisions(status, old["status"], at, errors);
 }
@@ -217,10 +217,9 @@ void ValidateDaemonSet(Value o, FieldErrors& errors) {
 
 void ValidateDaemonSetStatus(Value o, Value old, FieldErrors& errors) {
   const At at("status");
-  for (const char* name :
-       {"currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady",
-        "observedGeneration", "updatedNumberScheduled", "numberAvailable", "numberUnavailable",
-        "collisionCount"}) {
+  for (const char* name : {"currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled",
+                           "numberReady", "observedGeneration", "updatedNumberScheduled",
+                           "numberAvailable", "numberUnavailable", "collisionCount"}) {
     NonNegative(o["status"], name, at, errors);
   }
   ValidateCollisions(o["status"], old["status"], at, errors);
@@ -239,8 +238,7 @@ void ValidateStatefulStrategy(Value spec, const At& at, FieldErrors& errors) {
   } else if (type == "OnDelete") {
     if (rolling) {
       errors.InvalidRaw(
-          rolling_at,
-          InternalJson(rolling, "io.k8s.api.apps.v1.RollingUpdateStatefulSetStrategy"),
+          rolling_at, InternalJson(rolling, "io.k8s.api.apps.v1.RollingUpdateStatefulSetStrategy"),
           "only allowed for updateStrategy 'RollingUpdate'");
     }
   } else if (type == "RollingUpdate") {
@@ -339,9 +337,13 @@ void ValidateStatefulSetCreate(Value o, FieldErrors& errors) {
 void ValidateStatefulSetUpdate(Value o, Value old, FieldErrors& errors) {
   const At at("spec");
   ValidateStatefulSpec(o["spec"], false, at, errors);
-  constexpr std::string_view kMutable[] = {
-      "replicas",  "template", "updateStrategy", "minReadySeconds",
-      "ordinals",  "revisionHistoryLimit", "persistentVolumeClaimRetentionPolicy"};
+  constexpr std::string_view kMutable[] = {"replicas",
+                                           "template",
+                                           "updateStrategy",
+                                           "minReadySeconds",
+                                           "ordinals",
+                                           "revisionHistoryLimit",
+                                           "persistentVolumeClaimRetentionPolicy"};
   const auto changed = [&](Value a, Value b) {
     for (auto [key, value] : a.members()) {
       if (std::ranges::find(kMutable, key) == std::end(kMutable) && !Equal(value, b[key])) {

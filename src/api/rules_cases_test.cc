@@ -1,7 +1,7 @@
 // The rules against the real server's recorded answers (docs/recorded-cases.md): bodies of creates,
-// updates and patches go through defaults, preparation and validation as the pipeline does it, and what
-// comes out is compared with what the API server said. No server: steps whose answer depends on
-// more than the rules (admission, conflicts, authorisation) are passed over.
+// updates and patches go through defaults, preparation and validation as the pipeline does it, and
+// what comes out is compared with what the API server said. No server: steps whose answer depends
+// on more than the rules (admission, conflicts, authorisation) are passed over.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -72,7 +72,9 @@ std::vector<Step> ReadCases(const std::filesystem::path& file) {
           s.usual = false;
         }
         break;
-      case In::kBody: s.body += line + "\n"; break;
+      case In::kBody:
+        s.body += line + "\n";
+        break;
       case In::kStatus:
         s.code = std::atoi(line.c_str());
         at = In::kHeaders;
@@ -81,7 +83,9 @@ std::vector<Step> ReadCases(const std::filesystem::path& file) {
         if (line.empty()) at = In::kAnswer;
         if (line.starts_with("Warning: ")) s.warnings.push_back(line.substr(9));
         break;
-      case In::kAnswer: s.answer += line + "\n"; break;
+      case In::kAnswer:
+        s.answer += line + "\n";
+        break;
     }
   }
   return steps;
@@ -147,12 +151,13 @@ Target Parse(std::string path) {
 
 // What admission and the store add, or what differs from one run to the next: not the rules' doing.
 const std::set<std::string, std::less<>> kIgnoredMeta = {
-    "uid", "creationTimestamp", "resourceVersion", "managedFields", "namespace", "name",
-    "generateName"};
+    "uid",  "creationTimestamp", "resourceVersion", "managedFields", "namespace",
+    "name", "generateName"};
 const std::set<std::string, std::less<>> kByAdmission = {
-    "serviceAccountName", "serviceAccount", "tolerations", "priority", "preemptionPolicy",
-    "imagePullSecrets", "clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort",
-    "automountServiceAccountToken", "storageClassName"};
+    "serviceAccountName", "serviceAccount",   "tolerations",         "priority",
+    "preemptionPolicy",   "imagePullSecrets", "clusterIP",           "clusterIPs",
+    "ipFamilies",         "ipFamilyPolicy",   "healthCheckNodePort", "automountServiceAccountToken",
+    "storageClassName"};
 
 Object Comparable(const Object& object, bool pod) {
   Editor edit(object);
@@ -287,8 +292,8 @@ class Replay {
     metadata.Set("uid", kUid);
     metadata.Set("creationTimestamp", kTime);
     if (metadata["name"].AsString().empty() && !metadata["generateName"].AsString().empty()) {
-      metadata.Set("name", std::string(metadata["generateName"].AsString()).substr(0, 248) +
-                               kSuffix);
+      metadata.Set("name",
+                   std::string(metadata["generateName"].AsString()).substr(0, 248) + kSuffix);
     }
     if (rules.has_generation) metadata.Set("generation", 1);
     if (t.resource->FindSubresource("status") && !rules.status_on_create) root.Erase("status");
@@ -336,14 +341,13 @@ class Replay {
       if (!body) return;
       asked = *body;
     } else {
-      const PatchType type = s.type.find("json-patch") != std::string::npos ? PatchType::kJson
-                             : s.type.find("strategic") != std::string::npos
-                                 ? PatchType::kStrategic
-                                 : PatchType::kMerge;
+      const PatchType type = s.type.find("json-patch") != std::string::npos  ? PatchType::kJson
+                             : s.type.find("strategic") != std::string::npos ? PatchType::kStrategic
+                                                                             : PatchType::kMerge;
       if (s.type.find("apply") != std::string::npos) return Learn(s, t);
       std::vector<std::string> warnings;
-      auto patched = ApplyPatch(old, *t.resource->message, {.type = type, .patch = s.body},
-                                &warnings);
+      auto patched =
+          ApplyPatch(old, *t.resource->message, {.type = type, .patch = s.body}, &warnings);
       if (!patched) return;
       asked = *patched;
     }
@@ -406,8 +410,8 @@ class Replay {
     if (!answer) return;
     ++compared;
     if (s.code == 422) {
-      Error error = Invalid(t.resource->group_version.group, t.resource->kind, object.name(),
-                            errors.Take());
+      Error error =
+          Invalid(t.resource->group_version.group, t.resource->kind, object.name(), errors.Take());
       Mask(error.message);
       std::string theirs(answer->root()["message"].AsString());
       Mask(theirs);

@@ -75,10 +75,10 @@ void RequireJson(Value data, std::string_view key, FieldErrors& errors) {
   if (!parsed) {
     why = parsed.error().message;
   } else if (!parsed->root().IsMap() && !parsed->root().IsNull()) {
-    const char* kind = parsed->root().IsList()     ? "array"
-                       : parsed->root().IsString() ? "string"
+    const char* kind = parsed->root().IsList()                ? "array"
+                       : parsed->root().IsString()            ? "string"
                        : parsed->root().kind() == Kind::kBool ? "bool"
-                                                               : "number";
+                                                              : "number";
     why = fmt::format("json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
                       kind);
   }
@@ -152,7 +152,8 @@ void ValidateNamespaceStatus(Value o, Value, FieldErrors& errors) {
   }
 }
 
-// --- nodes ------------------------------------------------------------------------------------------
+// --- nodes
+// ------------------------------------------------------------------------------------------
 
 namespace {
 

@@ -1,5 +1,5 @@
-// CronJobs. Source: pkg/apis/batch/validation/validation.go; the schedule's grammar and words are those of
-// robfig/cron v3, ParseStandard. Time zones are looked up where the system keeps them.
+// CronJobs. Source: pkg/apis/batch/validation/validation.go; the schedule's grammar and words are
+// those of robfig/cron v3, ParseStandard. Time zones are looked up where the system keeps them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -63,13 +63,15 @@ Number ParseNumber(std::string_view text, const Bounds* names) {
   const auto [end, error] =
       std::from_chars(digits.data(), digits.data() + digits.size(), number.value);
   if (error == std::errc::result_out_of_range) {
-    number.error = fmt::format("failed to parse int from {}: strconv.Atoi: parsing {}: value out of "
-                               "range",
-                               text, Quote(text));
+    number.error = fmt::format(
+        "failed to parse int from {}: strconv.Atoi: parsing {}: value out of "
+        "range",
+        text, Quote(text));
   } else if (error != std::errc() || end != digits.data() + digits.size()) {
-    number.error = fmt::format("failed to parse int from {}: strconv.Atoi: parsing {}: invalid "
-                               "syntax",
-                               text, Quote(text));
+    number.error = fmt::format(
+        "failed to parse int from {}: strconv.Atoi: parsing {}: invalid "
+        "syntax",
+        text, Quote(text));
   } else if (number.value < 0) {
     number.error = fmt::format("negative number ({}) not allowed: {}", number.value, text);
   }
@@ -119,8 +121,8 @@ bool ZoneKnown(std::string_view name) {
   if (name == "UTC" || name.empty() || name == "Local") return true;
   std::error_code error;
   if (!std::filesystem::is_directory(kZoneFolder, error)) return true;  // cannot tell
-  return std::filesystem::is_regular_file(
-      std::filesystem::path(kZoneFolder) / std::string(name), error);
+  return std::filesystem::is_regular_file(std::filesystem::path(kZoneFolder) / std::string(name),
+                                          error);
 }
 
 std::string DescriptorError(std::string_view text) {

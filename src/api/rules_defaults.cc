@@ -66,7 +66,7 @@ void DefaultNode(Mut o) {
 void DefaultService(Mut o) {
   const Mut spec = o["spec"];
   static constexpr Default kSpec[] = {Text("sessionAffinity", "None"), Text("type", "ClusterIP"),
-                               Each("ports", kProtocol)};
+                                      Each("ports", kProtocol)};
   ApplyDefaults(spec, kSpec);
   if (spec["sessionAffinity"].AsString() == "None") spec.Erase("sessionAffinityConfig");
   if (spec["sessionAffinity"].AsString() == "ClientIP") {
@@ -83,9 +83,9 @@ void DefaultService(Mut o) {
   }
   const std::string type(spec["type"].AsString());
   const bool balanced = type == "LoadBalancer";
-  const bool external = type == "NodePort" || balanced ||
-                        (type == "ClusterIP" && Given(spec, "externalIPs") &&
-                         spec["externalIPs"].size() > 0);
+  const bool external =
+      type == "NodePort" || balanced ||
+      (type == "ClusterIP" && Given(spec, "externalIPs") && spec["externalIPs"].size() > 0);
   if (external && !Given(spec, "externalTrafficPolicy")) {
     spec.Set("externalTrafficPolicy", "Cluster");
   }
@@ -94,7 +94,8 @@ void DefaultService(Mut o) {
     spec.Set("internalTrafficPolicy", "Cluster");
   }
   if (!balanced) return;
-  if (!Given(spec, "allocateLoadBalancerNodePorts")) spec.Set("allocateLoadBalancerNodePorts", true);
+  if (!Given(spec, "allocateLoadBalancerNodePorts"))
+    spec.Set("allocateLoadBalancerNodePorts", true);
   const Mut ingress = o["status"]["loadBalancer"]["ingress"];
   for (size_t i = 0, n = ingress ? ingress.size() : 0; i < n; ++i) {
     if (!ingress.at(i)["ip"].AsString().empty() && !Given(ingress.at(i), "ipMode")) {
@@ -130,17 +131,18 @@ void DefaultPersistentVolume(Mut o) {
   static constexpr Default kHostPath[] = {Text("type", "")};
   static constexpr Default kIscsi[] = {Text("iscsiInterface", "default")};
   static constexpr Default kRbd[] = {Text("pool", "rbd"), Text("user", "admin"),
-                              Text("keyring", "/etc/ceph/keyring")};
+                                     Text("keyring", "/etc/ceph/keyring")};
   static constexpr Default kAzureDisk[] = {Text("cachingMode", "ReadWrite"), Text("fsType", "ext4"),
-                                    Bool("readOnly", false), Text("kind", "Shared")};
-  static constexpr Default kScaleIo[] = {Text("storageMode", "ThinProvisioned"), Text("fsType", "xfs")};
+                                           Bool("readOnly", false), Text("kind", "Shared")};
+  static constexpr Default kScaleIo[] = {Text("storageMode", "ThinProvisioned"),
+                                         Text("fsType", "xfs")};
   static constexpr Default kSpec[] = {Text("persistentVolumeReclaimPolicy", "Retain"),
-                               Text("volumeMode", "Filesystem"),
-                               In("hostPath", kHostPath),
-                               In("iscsi", kIscsi),
-                               In("rbd", kRbd),
-                               In("azureDisk", kAzureDisk),
-                               In("scaleIO", kScaleIo)};
+                                      Text("volumeMode", "Filesystem"),
+                                      In("hostPath", kHostPath),
+                                      In("iscsi", kIscsi),
+                                      In("rbd", kRbd),
+                                      In("azureDisk", kAzureDisk),
+                                      In("scaleIO", kScaleIo)};
   static constexpr Default kStatus[] = {Text("phase", "Pending")};
   ApplyDefaults(o["spec"], kSpec);
   ApplyDefaults(o["status"], kStatus);
@@ -172,8 +174,8 @@ void DefaultDeployment(Mut o) {
   static constexpr Default kRollingStrategy[] = {Made("rollingUpdate", kRolling)};
   static constexpr Default kStrategy[] = {Text("type", "RollingUpdate")};
   static constexpr Default kSpec[] = {Int("replicas", 1), Made("strategy", kStrategy),
-                               Int("revisionHistoryLimit", 10),
-                               Int("progressDeadlineSeconds", 600)};
+                                      Int("revisionHistoryLimit", 10),
+                                      Int("progressDeadlineSeconds", 600)};
   const Mut spec = o["spec"];
   ApplyDefaults(spec, kSpec);
   if (spec["strategy"]["type"].AsString() == "RollingUpdate") {
@@ -192,7 +194,8 @@ void DefaultDaemonSet(Mut o) {
   static constexpr Default kRolling[] = {Int("maxUnavailable", 1), Int("maxSurge", 0)};
   static constexpr Default kRollingStrategy[] = {Made("rollingUpdate", kRolling)};
   static constexpr Default kStrategy[] = {Text("type", "RollingUpdate")};
-  static constexpr Default kSpec[] = {Made("updateStrategy", kStrategy), Int("revisionHistoryLimit", 10)};
+  static constexpr Default kSpec[] = {Made("updateStrategy", kStrategy),
+                                      Int("revisionHistoryLimit", 10)};
   const Mut spec = o["spec"];
   ApplyDefaults(spec, kSpec);
   if (spec["updateStrategy"]["type"].AsString() == "RollingUpdate") {
@@ -202,10 +205,11 @@ void DefaultDaemonSet(Mut o) {
 }
 
 void DefaultStatefulSet(Mut o) {
-  static constexpr Default kRetention[] = {Text("whenDeleted", "Retain"), Text("whenScaled", "Retain")};
+  static constexpr Default kRetention[] = {Text("whenDeleted", "Retain"),
+                                           Text("whenScaled", "Retain")};
   static constexpr Default kSpec[] = {Text("podManagementPolicy", "OrderedReady"),
-                               Made("persistentVolumeClaimRetentionPolicy", kRetention),
-                               Int("replicas", 1), Int("revisionHistoryLimit", 10)};
+                                      Made("persistentVolumeClaimRetentionPolicy", kRetention),
+                                      Int("replicas", 1), Int("revisionHistoryLimit", 10)};
   static constexpr Default kRolling[] = {Int("partition", 0)};
   const Mut spec = o["spec"];
   ApplyDefaults(spec, kSpec);
@@ -262,8 +266,8 @@ void DefaultJob(Mut o) {
 
 void DefaultCronJob(Mut o) {
   static constexpr Default kSpec[] = {Text("concurrencyPolicy", "Allow"), Bool("suspend", false),
-                               Int("successfulJobsHistoryLimit", 3),
-                               Int("failedJobsHistoryLimit", 1)};
+                                      Int("successfulJobsHistoryLimit", 3),
+                                      Int("failedJobsHistoryLimit", 1)};
   ApplyDefaults(o["spec"], kSpec);
   const Mut job = o["spec"]["jobTemplate"]["spec"];
   DefaultJobPolicies(job);
@@ -293,17 +297,15 @@ void DefaultPriorityClass(Mut o) {
 
 void DefaultStorageClass(Mut o) {
   static constexpr Default kClass[] = {Text("reclaimPolicy", "Delete"),
-                                Text("volumeBindingMode", "Immediate")};
+                                       Text("volumeBindingMode", "Immediate")};
   ApplyDefaults(o, kClass);
 }
 
 void DefaultCsiDriver(Mut o) {
-  static constexpr Default kSpec[] = {Bool("attachRequired", true),
-                               Bool("podInfoOnMount", false),
-                               Bool("storageCapacity", false),
-                               Text("fsGroupPolicy", "ReadWriteOnceWithFSType"),
-                               Bool("requiresRepublish", false),
-                               Bool("seLinuxMount", false)};
+  static constexpr Default kSpec[] = {
+      Bool("attachRequired", true),     Bool("podInfoOnMount", false),
+      Bool("storageCapacity", false),   Text("fsGroupPolicy", "ReadWriteOnceWithFSType"),
+      Bool("requiresRepublish", false), Bool("seLinuxMount", false)};
   ApplyDefaults(o["spec"], kSpec);
   const Mut modes = o["spec"]["volumeLifecycleModes"];
   if (!modes || modes.size() == 0) modes.Append().SetString("Persistent");
@@ -369,9 +371,8 @@ void DefaultHorizontalPodAutoscaler(Mut o) {
 namespace {
 
 constexpr Default kRuleScope[] = {Text("scope", "*")};
-constexpr Default kMatchResources[] = {Text("matchPolicy", "Equivalent"),
-                                       Made("namespaceSelector"), Made("objectSelector"),
-                                       Each("resourceRules", kRuleScope),
+constexpr Default kMatchResources[] = {Text("matchPolicy", "Equivalent"), Made("namespaceSelector"),
+                                       Made("objectSelector"), Each("resourceRules", kRuleScope),
                                        Each("excludeResourceRules", kRuleScope)};
 
 }  // namespace
@@ -379,10 +380,10 @@ constexpr Default kMatchResources[] = {Text("matchPolicy", "Equivalent"),
 void DefaultWebhooks(Mut o) {
   static constexpr Default kService[] = {Int("port", 443)};
   static constexpr Default kClient[] = {In("service", kService)};
-  static constexpr Default kHook[] = {Text("failurePolicy", "Fail"),   Text("matchPolicy", "Equivalent"),
-                               Made("namespaceSelector"),       Made("objectSelector"),
-                               Int("timeoutSeconds", 10),       In("clientConfig", kClient),
-                               Each("rules", kRuleScope)};
+  static constexpr Default kHook[] = {
+      Text("failurePolicy", "Fail"), Text("matchPolicy", "Equivalent"), Made("namespaceSelector"),
+      Made("objectSelector"),        Int("timeoutSeconds", 10),         In("clientConfig", kClient),
+      Each("rules", kRuleScope)};
   static constexpr Default kHooks[] = {Each("webhooks", kHook)};
   ApplyDefaults(o, kHooks);
   if (o["kind"].AsString() != "MutatingWebhookConfiguration") return;
@@ -393,7 +394,7 @@ void DefaultWebhooks(Mut o) {
 
 void DefaultAdmissionPolicy(Mut o) {
   static constexpr Default kSpec[] = {Text("failurePolicy", "Fail"),
-                               In("matchConstraints", kMatchResources)};
+                                      In("matchConstraints", kMatchResources)};
   ApplyDefaults(o["spec"], kSpec);
 }
 
@@ -407,12 +408,13 @@ void DefaultFlowSchema(Mut o) {
 }
 
 void DefaultPriorityLevel(Mut o) {
-  static constexpr Default kExempt[] = {Int("nominalConcurrencyShares", 0), Int("lendablePercent", 0)};
+  static constexpr Default kExempt[] = {Int("nominalConcurrencyShares", 0),
+                                        Int("lendablePercent", 0)};
   static constexpr Default kQueuing[] = {Int("handSize", 8), Int("queues", 64),
-                                  Int("queueLengthLimit", 50)};
+                                         Int("queueLengthLimit", 50)};
   static constexpr Default kResponse[] = {In("queuing", kQueuing)};
-  static constexpr Default kLimited[] = {Int("nominalConcurrencyShares", 30), Int("lendablePercent", 0),
-                                  In("limitResponse", kResponse)};
+  static constexpr Default kLimited[] = {Int("nominalConcurrencyShares", 30),
+                                         Int("lendablePercent", 0), In("limitResponse", kResponse)};
   static constexpr Default kSpec[] = {In("exempt", kExempt), In("limited", kLimited)};
   ApplyDefaults(o["spec"], kSpec);
 }

@@ -10,7 +10,8 @@ namespace sextant::api {
 namespace {
 
 constexpr size_t kContext = 3;
-// Lines that make up more than 1 % of a text this long are not looked for (they only extend matches).
+// Lines that make up more than 1 % of a text this long are not looked for (they only extend
+// matches).
 constexpr size_t kPopularFrom = 200;
 
 using Lines = std::vector<std::string_view>;

@@ -18,10 +18,13 @@ std::string WithDetail(std::string text, const std::string& detail) {
 // field.Error prints the bad value: strings quoted, numbers and booleans bare, the rest as JSON.
 std::string BadValue(Value value) {
   switch (value.kind()) {
-    case Kind::kString: return Quote(value.AsString());
+    case Kind::kString:
+      return Quote(value.AsString());
     case Kind::kAbsent:
-    case Kind::kNull: return "null";
-    default: return ToJson(value);
+    case Kind::kNull:
+      return "null";
+    default:
+      return ToJson(value);
   }
 }
 
@@ -32,13 +35,13 @@ void FieldErrors::Required(std::string path, std::string detail) {
 }
 
 void FieldErrors::Invalid(std::string path, Value value, std::string detail) {
-  causes_.push_back({"FieldValueInvalid",
-                     WithDetail("Invalid value: " + BadValue(value), detail), std::move(path)});
+  causes_.push_back({"FieldValueInvalid", WithDetail("Invalid value: " + BadValue(value), detail),
+                     std::move(path)});
 }
 
 void FieldErrors::InvalidText(std::string path, std::string_view value, std::string detail) {
-  causes_.push_back({"FieldValueInvalid", WithDetail("Invalid value: " + Quote(value), detail),
-                     std::move(path)});
+  causes_.push_back(
+      {"FieldValueInvalid", WithDetail("Invalid value: " + Quote(value), detail), std::move(path)});
 }
 
 void FieldErrors::InvalidRaw(std::string path, std::string_view printed, std::string detail) {
@@ -59,10 +62,10 @@ void FieldErrors::NotSupported(std::string path, std::string_view value,
 void FieldErrors::NotSupportedRaw(std::string path, std::string_view printed,
                                   std::vector<std::string> valid) {
   for (std::string& text : valid) text = Quote(text);
-  causes_.push_back({"FieldValueNotSupported",
-                     fmt::format("Unsupported value: {}: supported values: {}", printed,
-                                 fmt::join(valid, ", ")),
-                     std::move(path)});
+  causes_.push_back(
+      {"FieldValueNotSupported",
+       fmt::format("Unsupported value: {}: supported values: {}", printed, fmt::join(valid, ", ")),
+       std::move(path)});
 }
 
 void FieldErrors::Forbidden(std::string path, std::string detail) {
@@ -70,8 +73,7 @@ void FieldErrors::Forbidden(std::string path, std::string detail) {
 }
 
 void FieldErrors::Duplicate(std::string path, std::string_view value) {
-  causes_.push_back(
-      {"FieldValueDuplicate", "Duplicate value: " + Quote(value), std::move(path)});
+  causes_.push_back({"FieldValueDuplicate", "Duplicate value: " + Quote(value), std::move(path)});
 }
 
 void FieldErrors::DuplicateRaw(std::string path, std::string_view printed, std::string detail) {
@@ -87,15 +89,15 @@ void FieldErrors::TooLong(std::string path, int max_bytes) {
 }
 
 void FieldErrors::TooMany(std::string path, int actual, int max) {
-  causes_.push_back({"FieldValueTooMany",
-                     fmt::format("Too many: {}: must have at most {} item{}", actual, max,
-                                 max == 1 ? "" : "s"),
-                     std::move(path)});
+  causes_.push_back(
+      {"FieldValueTooMany",
+       fmt::format("Too many: {}: must have at most {} item{}", actual, max, max == 1 ? "" : "s"),
+       std::move(path)});
 }
 
 void FieldErrors::NotFound(std::string path, std::string_view value, std::string detail) {
-  causes_.push_back({"FieldValueNotFound", WithDetail("Not found: " + Quote(value), detail),
-                     std::move(path)});
+  causes_.push_back(
+      {"FieldValueNotFound", WithDetail("Not found: " + Quote(value), detail), std::move(path)});
 }
 
 void FieldErrors::TypeInvalid(std::string path, Value value, std::string detail) {

@@ -14,33 +14,116 @@ namespace {
 
 using Order = std::span<const std::string_view>;
 
-constexpr std::string_view kPodSpec[] = {
-    "volumes", "initContainers", "containers", "ephemeralContainers", "restartPolicy",
-    "terminationGracePeriodSeconds", "activeDeadlineSeconds", "dnsPolicy", "nodeSelector",
-    "serviceAccountName", "automountServiceAccountToken", "nodeName", "securityContext",
-    "imagePullSecrets", "hostname", "subdomain", "setHostnameAsFQDN", "affinity", "schedulerName",
-    "tolerations", "hostAliases", "priorityClassName", "priority", "preemptionPolicy", "dnsConfig",
-    "readinessGates", "runtimeClassName", "overhead", "enableServiceLinks",
-    "topologySpreadConstraints", "os", "schedulingGates", "resourceClaims", "resources",
-    "hostnameOverride", "schedulingGroup"};
+constexpr std::string_view kPodSpec[] = {"volumes",
+                                         "initContainers",
+                                         "containers",
+                                         "ephemeralContainers",
+                                         "restartPolicy",
+                                         "terminationGracePeriodSeconds",
+                                         "activeDeadlineSeconds",
+                                         "dnsPolicy",
+                                         "nodeSelector",
+                                         "serviceAccountName",
+                                         "automountServiceAccountToken",
+                                         "nodeName",
+                                         "securityContext",
+                                         "imagePullSecrets",
+                                         "hostname",
+                                         "subdomain",
+                                         "setHostnameAsFQDN",
+                                         "affinity",
+                                         "schedulerName",
+                                         "tolerations",
+                                         "hostAliases",
+                                         "priorityClassName",
+                                         "priority",
+                                         "preemptionPolicy",
+                                         "dnsConfig",
+                                         "readinessGates",
+                                         "runtimeClassName",
+                                         "overhead",
+                                         "enableServiceLinks",
+                                         "topologySpreadConstraints",
+                                         "os",
+                                         "schedulingGates",
+                                         "resourceClaims",
+                                         "resources",
+                                         "hostnameOverride",
+                                         "schedulingGroup"};
 // The first five stand in v1's PodSpec.
 constexpr size_t kFromSpec = 5;
-constexpr std::string_view kPodSecurityContext[] = {
-    "hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers", "seLinuxOptions",
-    "windowsOptions", "runAsUser", "runAsGroup", "runAsNonRoot", "supplementalGroups",
-    "supplementalGroupsPolicy", "fsGroup", "fsGroupChangePolicy", "sysctls", "seccompProfile",
-    "appArmorProfile", "seLinuxChangePolicy"};
-constexpr std::string_view kVolume[] = {
-    "name", "hostPath", "emptyDir", "gcePersistentDisk", "awsElasticBlockStore", "gitRepo",
-    "secret", "nfs", "iscsi", "glusterfs", "persistentVolumeClaim", "rbd", "quobyte", "flexVolume",
-    "cinder", "cephfs", "flocker", "downwardAPI", "fc", "azureFile", "configMap", "vsphereVolume",
-    "azureDisk", "photonPersistentDisk", "projected", "portworxVolume", "scaleIO", "storageos",
-    "csi", "ephemeral", "image"};
+constexpr std::string_view kPodSecurityContext[] = {"hostNetwork",
+                                                    "hostPID",
+                                                    "hostIPC",
+                                                    "shareProcessNamespace",
+                                                    "hostUsers",
+                                                    "seLinuxOptions",
+                                                    "windowsOptions",
+                                                    "runAsUser",
+                                                    "runAsGroup",
+                                                    "runAsNonRoot",
+                                                    "supplementalGroups",
+                                                    "supplementalGroupsPolicy",
+                                                    "fsGroup",
+                                                    "fsGroupChangePolicy",
+                                                    "sysctls",
+                                                    "seccompProfile",
+                                                    "appArmorProfile",
+                                                    "seLinuxChangePolicy"};
+constexpr std::string_view kVolume[] = {"name",
+                                        "hostPath",
+                                        "emptyDir",
+                                        "gcePersistentDisk",
+                                        "awsElasticBlockStore",
+                                        "gitRepo",
+                                        "secret",
+                                        "nfs",
+                                        "iscsi",
+                                        "glusterfs",
+                                        "persistentVolumeClaim",
+                                        "rbd",
+                                        "quobyte",
+                                        "flexVolume",
+                                        "cinder",
+                                        "cephfs",
+                                        "flocker",
+                                        "downwardAPI",
+                                        "fc",
+                                        "azureFile",
+                                        "configMap",
+                                        "vsphereVolume",
+                                        "azureDisk",
+                                        "photonPersistentDisk",
+                                        "projected",
+                                        "portworxVolume",
+                                        "scaleIO",
+                                        "storageos",
+                                        "csi",
+                                        "ephemeral",
+                                        "image"};
 
-constexpr std::string_view kVolumeSource[] = {
-    "gcePersistentDisk", "awsElasticBlockStore", "hostPath", "glusterfs", "nfs", "rbd", "quobyte",
-    "iscsi", "flexVolume", "cinder", "cephfs", "fc", "flocker", "azureFile", "vsphereVolume",
-    "azureDisk", "photonPersistentDisk", "portworxVolume", "scaleIO", "local", "storageos", "csi"};
+constexpr std::string_view kVolumeSource[] = {"gcePersistentDisk",
+                                              "awsElasticBlockStore",
+                                              "hostPath",
+                                              "glusterfs",
+                                              "nfs",
+                                              "rbd",
+                                              "quobyte",
+                                              "iscsi",
+                                              "flexVolume",
+                                              "cinder",
+                                              "cephfs",
+                                              "fc",
+                                              "flocker",
+                                              "azureFile",
+                                              "vsphereVolume",
+                                              "azureDisk",
+                                              "photonPersistentDisk",
+                                              "portworxVolume",
+                                              "scaleIO",
+                                              "local",
+                                              "storageos",
+                                              "csi"};
 
 constexpr std::string_view kPodSpecName = "io.k8s.api.core.v1.PodSpec";
 constexpr std::string_view kContextName = "io.k8s.api.core.v1.PodSecurityContext";
@@ -61,8 +144,8 @@ class Printer {
       const api::Message* spec = Registry::Builtin().FindMessage(kPodSpecName);
       for (size_t i = 0; i < std::size(kPodSecurityContext); ++i) {
         const bool from_spec = i < kFromSpec;
-        Member(from_spec ? outer : v,
-               (from_spec ? *spec : m).FindField(kPodSecurityContext[i]), outer);
+        Member(from_spec ? outer : v, (from_spec ? *spec : m).FindField(kPodSecurityContext[i]),
+               outer);
       }
     } else if (m.name == kVolumeName) {
       for (std::string_view name : kVolume) Member(v, m.FindField(name), outer);
@@ -122,15 +205,25 @@ class Printer {
     if (f.type == Type::kMessage) return Message(v, *f.message, outer);
     if (v) return Tagged(v);
     switch (f.type) {
-      case Type::kBool: out_ += "false"; return;
+      case Type::kBool:
+        out_ += "false";
+        return;
       case Type::kInt32:
       case Type::kInt64:
       case Type::kUint32:
       case Type::kDouble:
-      case Type::kIntOrString: out_ += '0'; return;
-      case Type::kString: out_ += "\"\""; return;
-      case Type::kQuantity: out_ += "\"0\""; return;
-      default: out_ += "null"; return;
+      case Type::kIntOrString:
+        out_ += '0';
+        return;
+      case Type::kString:
+        out_ += "\"\"";
+        return;
+      case Type::kQuantity:
+        out_ += "\"0\"";
+        return;
+      default:
+        out_ += "null";
+        return;
     }
   }
 

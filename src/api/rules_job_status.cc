@@ -1,6 +1,6 @@
 // What may be written to a Job's status: controllers other than Kubernetes' own write it too
-// (spec.managedBy), so its transitions are held to what clients expect. A rule is asked only when what it
-// speaks of has changed. Source: validateJobStatus and ValidateJobStatusUpdate in
+// (spec.managedBy), so its transitions are held to what clients expect. A rule is asked only when
+// what it speaks of has changed. Source: validateJobStatus and ValidateJobStatusUpdate in
 // pkg/apis/batch/validation, getStatusValidationOptions in pkg/registry/batch/job.
 #include <fmt/format.h>
 
@@ -76,8 +76,8 @@ void ValidateCompletion(const Change& c, const At& at, FieldErrors& errors) {
   }
   if ((c.Condition("Failed") || c.Field("failedIndexes")) && Is(c.now, "Failed") &&
       !Is(c.now, "FailureTarget")) {
-    errors.InvalidShape(conditions,
-                        "cannot set Failed=True condition without the FailureTarget=true condition");
+    errors.InvalidShape(
+        conditions, "cannot set Failed=True condition without the FailureTarget=true condition");
   }
   if ((c.Condition("Complete") || c.Condition("SuccessCriteriaMet")) && complete &&
       !Is(c.now, "SuccessCriteriaMet")) {
@@ -93,18 +93,17 @@ void ValidateFinished(const Change& c, const At& at, FieldErrors& errors) {
   if ((c.Finish() || c.Field("active")) && active.AsInt() > 0) {
     errors.Invalid(at / "active", active, "active>0 is invalid for finished job");
   }
-  const bool parked = c.spec["suspend"].AsBool() && c.spec["completions"] &&
-                      c.spec["completions"].AsInt() == 0;
+  const bool parked =
+      c.spec["suspend"].AsBool() && c.spec["completions"] && c.spec["completions"].AsInt() == 0;
   if ((c.Finish() || c.Field("startTime")) && !parked && !c.now["startTime"]) {
     errors.Required(at / "startTime", "startTime is required for finished job");
   }
   const Value uncounted = c.now["uncountedTerminatedPods"];
   if ((c.Finish() || c.Field("uncountedTerminatedPods")) &&
       uncounted["succeeded"].size() + uncounted["failed"].size() > 0) {
-    errors.InvalidRaw(
-        at / "uncountedTerminatedPods",
-        InternalJson(uncounted, "io.k8s.api.batch.v1.UncountedTerminatedPods"),
-        "must be empty for finished job");
+    errors.InvalidRaw(at / "uncountedTerminatedPods",
+                      InternalJson(uncounted, "io.k8s.api.batch.v1.UncountedTerminatedPods"),
+                      "must be empty for finished job");
   }
 }
 
@@ -142,7 +141,8 @@ void ValidateSuccess(const Change& c, const At& at, FieldErrors& errors) {
   const bool met = Is(c.now, "SuccessCriteriaMet");
   const At conditions = at / "conditions";
   if (met && Is(c.now, "Failed")) {
-    errors.InvalidShape(conditions, "cannot set SuccessCriteriaMet=True and Failed=true conditions");
+    errors.InvalidShape(conditions,
+                        "cannot set SuccessCriteriaMet=True and Failed=true conditions");
   }
   if (met && Is(c.now, "FailureTarget")) {
     errors.InvalidShape(conditions,
@@ -204,8 +204,7 @@ void ValidateJobStatus(Value o, Value old, FieldErrors& errors) {
   if ((c.Finish() || c.Field("terminating")) && terminating.AsInt() > 0 && Finished(c.now)) {
     errors.Invalid(at / "terminating", terminating, "terminating>0 is invalid for finished job");
   }
-  if ((c.Field("ready") || c.Field("active")) &&
-      c.now["ready"].AsInt() > c.now["active"].AsInt()) {
+  if ((c.Field("ready") || c.Field("active")) && c.now["ready"].AsInt() > c.now["active"].AsInt()) {
     errors.Invalid(at / "ready", c.now["ready"], "cannot set more ready pods than active");
   }
   ValidateSuccess(c, at, errors);

@@ -171,7 +171,8 @@ Interval ParseInterval(std::string_view text, int64_t completions) {
   Interval interval;
   if (std::ranges::count(text, '-') > 1) {
     interval.error = fmt::format(
-        "the fragment {} violates the requirement that an index interval can have at most two parts "
+        "the fragment {} violates the requirement that an index interval can have at most two "
+        "parts "
         "separated by '-'",
         Quote(text));
     return interval;
@@ -183,8 +184,7 @@ Interval ParseInterval(std::string_view text, int64_t completions) {
        {text.substr(0, dash), dash == std::string_view::npos ? text : text.substr(dash + 1)}) {
     const std::optional<int64_t> n = Number(part);
     if (!n) {
-      interval.error =
-          fmt::format("cannot convert string to integer for index: {}", Quote(part));
+      interval.error = fmt::format("cannot convert string to integer for index: {}", Quote(part));
       return interval;
     }
     if (*n >= completions) {
@@ -194,8 +194,8 @@ Interval ParseInterval(std::string_view text, int64_t completions) {
     *ends[i++] = *n;
   }
   if (dash != std::string_view::npos && interval.first >= interval.last) {
-    interval.error = fmt::format("non-increasing order, previous: {}, current: {}",
-                                 interval.first, interval.last);
+    interval.error = fmt::format("non-increasing order, previous: {}, current: {}", interval.first,
+                                 interval.last);
   }
   return interval;
 }
@@ -213,8 +213,8 @@ Indexes ParseIndexes(std::string_view text, int64_t completions) {
     const size_t comma = text.find(',');
     Interval interval = ParseInterval(text.substr(0, comma), completions);
     if (interval.error.empty() && last && *last >= interval.first) {
-      interval.error = fmt::format("non-increasing order, previous: {}, current: {}", *last,
-                                   interval.first);
+      interval.error =
+          fmt::format("non-increasing order, previous: {}, current: {}", *last, interval.first);
     }
     if (!interval.error.empty()) {
       indexes.error = interval.error;
@@ -321,9 +321,9 @@ void ValidateIndexedMode(Value spec, const At& at, FieldErrors& errors) {
   AtMost(failed, kMaxFailedIndexes, "", at / "maxFailedIndexes", errors);
   if (completions.AsInt() <= kManyCompletions || !spec["backoffLimitPerIndex"]) return;
   if (!failed) {
-    errors.Required(at / "maxFailedIndexes",
-                    fmt::format("must be specified when completions is above {}",
-                                kManyCompletions));
+    errors.Required(
+        at / "maxFailedIndexes",
+        fmt::format("must be specified when completions is above {}", kManyCompletions));
   }
   const std::string when = fmt::format(
       " when completions are above {} and used with backoff limit per index", kManyCompletions);
@@ -347,7 +347,8 @@ void ValidateJobRestart(Value spec, const At& at, FieldErrors& errors) {
   } else if (policy != "OnFailure" && policy != "Never") {
     NotSupported(here, policy, {"OnFailure", "Never"}, errors);
   } else if (spec["podFailurePolicy"] && policy != "Never") {
-    errors.InvalidText(here, policy, "only \"Never\" is supported when podFailurePolicy is specified");
+    errors.InvalidText(here, policy,
+                       "only \"Never\" is supported when podFailurePolicy is specified");
   }
 }
 
@@ -434,8 +435,8 @@ void ValidateTemplateChange(Value job, Value old, const At& at, FieldErrors& err
   for (Value c : old["status"]["conditions"].items()) {
     parked |= c["type"].AsString() == "Suspended" && c["status"].AsString() == "True";
   }
-  const bool loose = suspended && (!old["status"]["startTime"] || parked) &&
-                     old["status"]["active"].AsInt() == 0;
+  const bool loose =
+      suspended && (!old["status"]["startTime"] || parked) && old["status"]["active"].AsInt() == 0;
   const Object allowed = LoosenedTemplate(template_, before, loose, loose);
   if (loose) {
     // Only the spec is looked at here; labels and annotations may change.
@@ -471,9 +472,9 @@ void ValidateJob(Value o, FieldErrors& errors) {
   const std::string_view name = o["metadata"]["name"].AsString();
   const std::string hostname = fmt::format("{}-{}", name, spec["completions"].AsInt() - 1);
   if (!IsDns1123Label(hostname).empty()) {
-    errors.InvalidText("metadata.name", name,
-                       fmt::format("will not able to create pod with invalid DNS label: {}",
-                                   hostname));
+    errors.InvalidText(
+        "metadata.name", name,
+        fmt::format("will not able to create pod with invalid DNS label: {}", hostname));
   }
 }
 
@@ -486,9 +487,10 @@ void ValidateJobUpdate(Value o, Value old, FieldErrors& errors) {
   ValidateTemplateChange(o, old, at, errors);
   Immutable(spec["completionMode"], before["completionMode"], at / "completionMode", errors);
   if (!Same(spec["podFailurePolicy"], before["podFailurePolicy"])) {
-    errors.InvalidRaw(at / "podFailurePolicy",
-                      InternalJson(spec["podFailurePolicy"], "io.k8s.api.batch.v1.PodFailurePolicy"),
-                      std::string(kImmutable));
+    errors.InvalidRaw(
+        at / "podFailurePolicy",
+        InternalJson(spec["podFailurePolicy"], "io.k8s.api.batch.v1.PodFailurePolicy"),
+        std::string(kImmutable));
   }
   for (const char* name : {"backoffLimitPerIndex", "managedBy"}) {
     Immutable(spec[name], before[name], at / name, errors);

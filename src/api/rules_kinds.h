@@ -1,4 +1,5 @@
-// The rules of single kinds, as rules.cc's table names them. One group of functions per source file.
+// The rules of single kinds, as rules.cc's table names them. One group of functions per source
+// file.
 #pragma once
 
 #include <optional>
@@ -14,15 +15,16 @@ void DefaultPod(Mut pod);
 // The defaults of a Pod template: those of a Pod but for what its spec gets from the Pod itself.
 void DefaultPodTemplate(Mut template_);
 void PreparePod(Mut pod, Value old);
-void ValidatePod(Value pod, FieldErrors& errors);        // rules_pod_validate.cc
-void ValidatePodCreate(Value pod, FieldErrors& errors);  // all of it, for a new one
+void ValidatePod(Value pod, FieldErrors& errors);                   // rules_pod_validate.cc
+void ValidatePodCreate(Value pod, FieldErrors& errors);             // all of it, for a new one
 void ValidatePodUpdate(Value pod, Value old, FieldErrors& errors);  // rules_pod_update.cc
 void ValidatePodStatus(Value pod, Value old, FieldErrors& errors);
 int64_t PodGrace(Value pod, std::optional<int64_t> asked);
 // BestEffort, Burstable or Guaranteed, from requests and limits.
 std::string_view QosClassOf(Value spec);
 
-// --- defaults of the other kinds: rules_defaults.cc ------------------------------------------------
+// --- defaults of the other kinds: rules_defaults.cc
+// ------------------------------------------------
 void DefaultSecret(Mut o);
 void DefaultNamespace(Mut o);
 void DefaultNode(Mut o);
@@ -56,7 +58,8 @@ void DefaultResourceClaim(Mut o);
 void DefaultResourceClaimTemplate(Mut o);
 void DefaultGpuPool(Mut o);
 
-// --- core kinds: rules_core.cc --------------------------------------------------------------------
+// --- core kinds: rules_core.cc
+// --------------------------------------------------------------------
 void ValidateConfigMap(Value o, FieldErrors& errors);
 void ValidateConfigMapUpdate(Value o, Value old, FieldErrors& errors);
 void ValidateSecret(Value o, FieldErrors& errors);
@@ -66,7 +69,8 @@ void ValidateNamespaceStatus(Value o, Value old, FieldErrors& errors);
 void ValidateNodeCreate(Value o, FieldErrors& errors);
 void ValidateNodeUpdate(Value o, Value old, FieldErrors& errors);
 
-// --- workloads: rules_apps.cc ----------------------------------------------------------------------
+// --- workloads: rules_apps.cc
+// ----------------------------------------------------------------------
 void ValidateDeployment(Value o, FieldErrors& errors);
 void ValidateReplicaSet(Value o, FieldErrors& errors);
 void ValidateSelectorUnchanged(Value o, Value old, FieldErrors& errors);
@@ -83,7 +87,8 @@ void ValidateRevision(Value o, FieldErrors& errors);
 void ValidateRevisionCreate(Value o, FieldErrors& errors);
 void ValidateRevisionUpdate(Value o, Value old, FieldErrors& errors);
 
-// --- Jobs: rules_jobs.cc, rules_job_status.cc, rules_cronjobs.cc --------------------------------------
+// --- Jobs: rules_jobs.cc, rules_job_status.cc, rules_cronjobs.cc
+// --------------------------------------
 void ValidateJob(Value o, FieldErrors& errors);
 void ValidateJobUpdate(Value o, Value old, FieldErrors& errors);
 void ValidateJobStatus(Value o, Value old, FieldErrors& errors);
@@ -96,14 +101,16 @@ std::string IndexesOverlap(std::string_view completed, std::string_view failed,
 void ValidateCronJobCreate(Value o, FieldErrors& errors);
 void ValidateCronJobUpdate(Value o, Value old, FieldErrors& errors);
 
-// --- rules_rbac.cc ------------------------------------------------------------------------------------
+// --- rules_rbac.cc
+// ------------------------------------------------------------------------------------
 void ValidateRole(Value o, FieldErrors& errors);
 void ValidateClusterRole(Value o, FieldErrors& errors);
 void ValidateRoleBinding(Value o, FieldErrors& errors);
 void ValidateClusterRoleBinding(Value o, FieldErrors& errors);
 void ValidateRoleRefUnchanged(Value o, Value old, FieldErrors& errors);
 
-// --- rules_policy.cc ----------------------------------------------------------------------------------
+// --- rules_policy.cc
+// ----------------------------------------------------------------------------------
 void ValidateLimitRange(Value o, FieldErrors& errors);
 void ValidateResourceQuota(Value o, FieldErrors& errors);
 void ValidateResourceQuotaUpdate(Value o, Value old, FieldErrors& errors);
@@ -113,7 +120,8 @@ void ValidateDisruptionBudgetStatus(Value o, Value old, FieldErrors& errors);
 void ValidatePriorityClass(Value o, FieldErrors& errors);
 void ValidatePriorityClassUpdate(Value o, Value old, FieldErrors& errors);
 
-// --- rules_service.cc ---------------------------------------------------------------------------------
+// --- rules_service.cc
+// ---------------------------------------------------------------------------------
 void ValidateService(Value o, FieldErrors& errors);
 void ValidateServiceUpdate(Value o, Value old, FieldErrors& errors);
 void ValidateEndpointsCreate(Value o, FieldErrors& errors);
@@ -121,7 +129,8 @@ void ValidateEndpointsUpdate(Value o, Value old, FieldErrors& errors);
 void ValidateEndpointSliceCreate(Value o, FieldErrors& errors);
 void ValidateEndpointSliceUpdate(Value o, Value old, FieldErrors& errors);
 
-// --- rules_storage.cc ---------------------------------------------------------------------------------
+// --- rules_storage.cc
+// ---------------------------------------------------------------------------------
 void ValidateClaim(Value o, FieldErrors& errors);
 void ValidateClaimUpdate(Value o, Value old, FieldErrors& errors);
 void ValidateVolume(Value o, FieldErrors& errors);
@@ -133,7 +142,8 @@ void ValidateCsiNode(Value o, FieldErrors& errors);
 void ValidateAttachment(Value o, FieldErrors& errors);
 void ValidateAttachmentUpdate(Value o, Value old, FieldErrors& errors);
 
-// --- rules_small.cc -----------------------------------------------------------------------------------
+// --- rules_small.cc
+// -----------------------------------------------------------------------------------
 void ValidateEvent(Value o, FieldErrors& errors);
 void ValidateEventCreate(Value o, FieldErrors& errors);
 void ValidateEventUpdate(Value o, Value old, FieldErrors& errors);
@@ -142,7 +152,8 @@ void ValidateRuntimeClass(Value o, FieldErrors& errors);
 void ValidateRuntimeClassUpdate(Value o, Value old, FieldErrors& errors);
 void ValidateGpuPool(Value o, FieldErrors& errors);
 
-// --- rules_warnings.cc --------------------------------------------------------------------------------
+// --- rules_warnings.cc
+// --------------------------------------------------------------------------------
 using Warnings = std::vector<std::string>;
 void WarnOfPod(Value o, Value old, Warnings& out);
 void WarnOfTemplate(Value o, Value old, Warnings& out);  // spec.template

@@ -1,9 +1,8 @@
 #include "api/rules_kit.h"
 
 #include <arpa/inet.h>
-#include <netinet/in.h>
-
 #include <fmt/format.h>
+#include <netinet/in.h>
 
 #include <algorithm>
 #include <array>
@@ -26,9 +25,7 @@ std::string Lower(std::string_view text) {
   return lower;
 }
 
-bool Empty(Value v) {
-  return !v || ((v.IsMap() || v.IsList()) && v.empty());
-}
+bool Empty(Value v) { return !v || ((v.IsMap() || v.IsList()) && v.empty()); }
 
 }  // namespace
 
@@ -160,8 +157,7 @@ bool ValidateLabelSelector(Value selector, const At& at, FieldErrors& errors,
     const Value values = expr["values"];
     if (op == "In" || op == "NotIn") {
       if (values.empty()) {
-        errors.Required(here / "values",
-                        "must be specified when `operator` is 'In' or 'NotIn'");
+        errors.Required(here / "values", "must be specified when `operator` is 'In' or 'NotIn'");
       }
     } else if (op == "Exists" || op == "DoesNotExist") {
       if (!values.empty()) {
@@ -314,8 +310,7 @@ void ValidateCidr(std::string_view text, const At& at, FieldErrors& errors) {
   }
   const size_t most = ip.v6 ? 128 : 32;
   if (!ip.valid || !number || bits > most) {
-    errors.InvalidText(at, text,
-                       "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
+    errors.InvalidText(at, text, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
     return;
   }
   if (ip.leading_zero || (length.size() > 1 && length[0] == '0')) {

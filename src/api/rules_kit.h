@@ -5,7 +5,8 @@
 //     NonNegative(port, "hostPort", at, errors);
 //     if (port["name"].AsString().empty()) errors.Required(at / "name", "");
 //   }
-//   for (size_t i = 0; Value port : ports.items()) ValidatePort(port, at.Item("ports", i++), errors);
+//   for (size_t i = 0; Value port : ports.items()) ValidatePort(port, at.Item("ports", i++),
+//   errors);
 //
 // Everything here is a pure function over values. Threads: any.
 #pragma once
@@ -133,7 +134,7 @@ void ValidateConditions(Value conditions, const At& at, FieldErrors& errors);
 
 // IntOrString.
 bool IsPercentText(Value v);
-int64_t PercentOf(Value v);                            // of "25%"; 0 if it is none
+int64_t PercentOf(Value v);  // of "25%"; 0 if it is none
 void ValidateIntOrPercent(Value v, const At& at, FieldErrors& errors);
 void ValidateAtMost100Percent(Value v, const At& at, FieldErrors& errors);
 

@@ -31,7 +31,8 @@ void ValidateOwner(Value owner, const At& at, FieldErrors& errors) {
   for (const char* name : {"kind", "name", "uid"}) {
     if (owner[name].AsString().empty()) errors.InvalidText(at / name, "", "must not be empty");
   }
-  if (GroupOf(version).empty() && VersionOf(version) == "v1" && owner["kind"].AsString() == "Event") {
+  if (GroupOf(version).empty() && VersionOf(version) == "v1" &&
+      owner["kind"].AsString() == "Event") {
     errors.Invalid(at, owner, "/v1, Kind=Event is disallowed from being an owner");
   }
 }

@@ -52,8 +52,7 @@ void ValidateNodeField(Value rq, const At& at, FieldErrors& errors) {
   }
   size_t i = 0;
   for (Value v : rq["values"].items()) {
-    Complain(NameIsDnsSubdomain(v.AsString(), false), v.AsString(), at.Item("values", i++),
-             errors);
+    Complain(NameIsDnsSubdomain(v.AsString(), false), v.AsString(), at.Item("values", i++), errors);
   }
 }
 
@@ -209,8 +208,7 @@ void ValidateTolerations(Value tolerations, const At& at, FieldErrors& errors) {
     if (op == "Equal" || op.empty()) {
       const Complaints complaints = IsLabelValue(value);
       if (!complaints.empty()) {
-        errors.InvalidText(here / "operator", value,
-                           fmt::format("{}", fmt::join(complaints, ";")));
+        errors.InvalidText(here / "operator", value, fmt::format("{}", fmt::join(complaints, ";")));
       }
     } else if (op == "Exists") {
       if (!value.empty()) {
@@ -238,8 +236,7 @@ void ValidateTopologySpread(Value constraints, const At& at, FieldErrors& errors
     }
     if (key.empty()) errors.Required(here / "topologyKey", "can not be empty");
     if (action != "DoNotSchedule" && action != "ScheduleAnyway") {
-      NotSupported(here / "whenUnsatisfiable", action, {"DoNotSchedule", "ScheduleAnyway"},
-                   errors);
+      NotSupported(here / "whenUnsatisfiable", action, {"DoNotSchedule", "ScheduleAnyway"}, errors);
     }
     for (size_t j = i + 1; j < constraints.size(); ++j) {
       const Value other = constraints.at(j);

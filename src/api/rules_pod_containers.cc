@@ -181,8 +181,7 @@ void ValidateRecursiveReadOnly(Value mount, const At& at, FieldErrors& errors) {
   }
   const Value propagation = mount["mountPropagation"];
   if (propagation && propagation.AsString() != "None") {
-    errors.Forbidden(here,
-                     "may only be specified when mountPropagation is None or not specified");
+    errors.Forbidden(here, "may only be specified when mountPropagation is None or not specified");
   }
 }
 
@@ -436,8 +435,8 @@ void ValidateHostPorts(Value c, const At& at, Names& taken, FieldErrors& errors)
     const At here = at.Item("ports", i++);
     const int64_t number = port["hostPort"].AsInt();
     if (number == 0) continue;
-    const std::string text = fmt::format("{}/{}/{}", port["protocol"].AsString(),
-                                         port["hostIP"].AsString(), number);
+    const std::string text =
+        fmt::format("{}/{}/{}", port["protocol"].AsString(), port["hostIP"].AsString(), number);
     if (!taken.insert(text).second) errors.Duplicate(here / "hostPort", text);
   }
 }
@@ -467,9 +466,8 @@ void ValidateInit(Value c, const PodScope& scope, Names& names, size_t i, const 
   for (Value policy : c["resizePolicy"].items()) {
     const At policy_at = here.Item("resizePolicy", j++);
     if (!sidecar && policy["restartPolicy"].AsString() == "RestartContainer") {
-      errors.InvalidText(
-          policy_at / "restartPolicy", "RestartContainer",
-          "must not be set to 'RestartContainer' for non-sidecar initContainers");
+      errors.InvalidText(policy_at / "restartPolicy", "RestartContainer",
+                         "must not be set to 'RestartContainer' for non-sidecar initContainers");
     }
   }
 }
@@ -537,9 +535,9 @@ void ValidateEphemeralContainers(const PodScope& scope, const At& at, FieldError
     if (!target.empty() && !others.contains(target)) {
       errors.NotFound(here / "targetContainerName", target);
     }
-    for (const char* field : {"ports", "resources", "resizePolicy", "restartPolicy",
-                              "restartPolicyRules", "livenessProbe", "readinessProbe",
-                              "startupProbe", "lifecycle"}) {
+    for (const char* field :
+         {"ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules",
+          "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"}) {
       const Value v = c[field];
       if (v && !((v.IsMap() || v.IsList()) && v.empty())) {
         errors.Forbidden(here / field, "cannot be set for an Ephemeral Container");

@@ -1,5 +1,6 @@
 // What a Pod is given when its author says nothing. Source: pkg/apis/core/v1/defaults.go and the
-// defaults declared in types.go (zz_generated.defaults.go); status and QoS from pkg/registry/core/pod.
+// defaults declared in types.go (zz_generated.defaults.go); status and QoS from
+// pkg/registry/core/pod.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -12,9 +13,9 @@ namespace {
 
 constexpr Default kHttpGet[] = {Text("path", "/"), Text("scheme", "HTTP")};
 constexpr Default kGrpc[] = {Text("service", "")};
-constexpr Default kProbe[] = {
-    In("httpGet", kHttpGet),    In("grpc", kGrpc),          Int("timeoutSeconds", 1),
-    Int("periodSeconds", 10),   Int("successThreshold", 1), Int("failureThreshold", 3)};
+constexpr Default kProbe[] = {In("httpGet", kHttpGet),    In("grpc", kGrpc),
+                              Int("timeoutSeconds", 1),   Int("periodSeconds", 10),
+                              Int("successThreshold", 1), Int("failureThreshold", 3)};
 constexpr Default kHandler[] = {In("httpGet", kHttpGet)};
 constexpr Default kLifecycle[] = {In("postStart", kHandler), In("preStop", kHandler)};
 constexpr Default kPort[] = {Text("protocol", "TCP")};
@@ -22,12 +23,14 @@ constexpr Default kFieldRef[] = {Text("apiVersion", "v1")};
 constexpr Default kFileKeyRef[] = {Bool("optional", false)};
 constexpr Default kValueFrom[] = {In("fieldRef", kFieldRef), In("fileKeyRef", kFileKeyRef)};
 constexpr Default kEnv[] = {In("valueFrom", kValueFrom)};
-constexpr Default kContainer[] = {
-    Each("ports", kPort),          Each("env", kEnv),
-    In("livenessProbe", kProbe),   In("readinessProbe", kProbe),
-    In("startupProbe", kProbe),    In("lifecycle", kLifecycle),
-    Text("terminationMessagePath", "/dev/termination-log"),
-    Text("terminationMessagePolicy", "File")};
+constexpr Default kContainer[] = {Each("ports", kPort),
+                                  Each("env", kEnv),
+                                  In("livenessProbe", kProbe),
+                                  In("readinessProbe", kProbe),
+                                  In("startupProbe", kProbe),
+                                  In("lifecycle", kLifecycle),
+                                  Text("terminationMessagePath", "/dev/termination-log"),
+                                  Text("terminationMessagePolicy", "File")};
 
 constexpr int kFileMode = 0644;
 constexpr Default kMode[] = {Int("defaultMode", kFileMode)};
@@ -48,11 +51,16 @@ constexpr Default kScaleIo[] = {Text("storageMode", "ThinProvisioned"), Text("fs
 constexpr Default kClaimSpec[] = {Text("volumeMode", "Filesystem")};
 constexpr Default kClaimTemplate[] = {In("spec", kClaimSpec)};
 constexpr Default kEphemeral[] = {In("volumeClaimTemplate", kClaimTemplate)};
-constexpr Default kVolume[] = {
-    In("hostPath", kHostPath),   In("secret", kMode),       In("configMap", kMode),
-    In("downwardAPI", kDownward), In("projected", kProjected), In("iscsi", kIscsi),
-    In("rbd", kRbd),             In("azureDisk", kAzureDisk), In("scaleIO", kScaleIo),
-    In("ephemeral", kEphemeral)};
+constexpr Default kVolume[] = {In("hostPath", kHostPath),
+                               In("secret", kMode),
+                               In("configMap", kMode),
+                               In("downwardAPI", kDownward),
+                               In("projected", kProjected),
+                               In("iscsi", kIscsi),
+                               In("rbd", kRbd),
+                               In("azureDisk", kAzureDisk),
+                               In("scaleIO", kScaleIo),
+                               In("ephemeral", kEphemeral)};
 
 constexpr Default kPodSpec[] = {
     Text("restartPolicy", "Always"),
@@ -410,8 +418,7 @@ int64_t PodGrace(Value pod, std::optional<int64_t> asked) {
   if (pod["spec"]["nodeName"].AsString().empty() || phase == "Failed" || phase == "Succeeded") {
     return 0;
   }
-  const int64_t period =
-      asked ? *asked : pod["spec"]["terminationGracePeriodSeconds"].AsInt();
+  const int64_t period = asked ? *asked : pod["spec"]["terminationGracePeriodSeconds"].AsInt();
   return period < 0 ? 1 : period;
 }
 

@@ -1,5 +1,6 @@
 // References to a Pod's own fields and resources (downward API). Source: validation.go,
-// validateObjectFieldSelector, validateContainerResourceFieldSelector; pkg/apis/core/pods/helpers.go.
+// validateObjectFieldSelector, validateContainerResourceFieldSelector;
+// pkg/apis/core/pods/helpers.go.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -52,8 +53,8 @@ void ValidateDivisor(std::string_view resource, Value divisor, const At& at, Fie
     }
     return;
   }
-  const bool huge = resource.starts_with("requests.hugepages-") ||
-                    resource.starts_with("limits.hugepages-");
+  const bool huge =
+      resource.starts_with("requests.hugepages-") || resource.starts_with("limits.hugepages-");
   const std::string_view what = end("memory")              ? "memory"
                                 : end("ephemeral-storage") ? "local ephemeral storage"
                                 : huge                     ? "hugepages"
@@ -86,8 +87,7 @@ bool ValidateFieldRef(Value ref, Words expressions, const At& at, FieldErrors& e
     return false;
   }
   const auto cannot = [&](std::string why) {
-    errors.InvalidText(at / "fieldPath", text,
-                       fmt::format("error converting fieldPath: {}", why));
+    errors.InvalidText(at / "fieldPath", text, fmt::format("error converting fieldPath: {}", why));
     return false;
   };
   if (version != "v1") return cannot(fmt::format("unsupported pod version: {}", version));
@@ -114,9 +114,9 @@ bool ValidateFieldRef(Value ref, Words expressions, const At& at, FieldErrors& e
 
 bool ValidateResourceFieldRef(Value ref, bool volume, const At& at, FieldErrors& errors) {
   const std::string_view resource = ref["resource"].AsString();
-  static constexpr Words kExpressions = {"limits.cpu",   "limits.ephemeral-storage",
-                                  "limits.memory", "requests.cpu",
-                                  "requests.ephemeral-storage", "requests.memory"};
+  static constexpr Words kExpressions = {
+      "limits.cpu",   "limits.ephemeral-storage",   "limits.memory",
+      "requests.cpu", "requests.ephemeral-storage", "requests.memory"};
   if (volume && ref["containerName"].AsString().empty()) {
     errors.Required(at / "containerName", "");
   } else if (resource.empty()) {

@@ -1,6 +1,6 @@
 // Security contexts, operating systems and the annotations that once stood for them. Source:
-// validation.go, ValidateSecurityContext, validatePodSpecSecurityContext, validateOS, validateLinux,
-// validateWindows.
+// validation.go, ValidateSecurityContext, validatePodSpecSecurityContext, validateOS,
+// validateLinux, validateWindows.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -115,7 +115,8 @@ void ValidateWindowsOptions(Value options, const At& at, FieldErrors& errors) {
   }
   if (const Value spec = options["gmsaCredentialSpec"]) {
     if (spec.AsString().empty()) {
-      errors.Invalid(at / "gmsaCredentialSpec", spec, "gmsaCredentialSpec cannot be an empty string");
+      errors.Invalid(at / "gmsaCredentialSpec", spec,
+                     "gmsaCredentialSpec cannot be an empty string");
     } else if (spec.AsString().size() > kMaxCredentialSpec) {
       errors.Invalid(at / "gmsaCredentialSpec", spec,
                      "gmsaCredentialSpec size must be under 64 KiB");
@@ -206,13 +207,21 @@ void ValidateWindows(Value spec, const At& at, FieldErrors& errors) {
     bool in_context;
   };
   // hostUsers and its like stand in the spec, the others in the security context.
-  constexpr PodField kPodFields[] = {
-      {"appArmorProfile", true},    {"seLinuxOptions", true},        {"hostUsers", false},
-      {"hostPID", false},           {"hostIPC", false},              {"seccompProfile", true},
-      {"fsGroup", true},            {"fsGroupChangePolicy", true},   {"sysctls", true},
-      {"shareProcessNamespace", false}, {"runAsUser", true},         {"runAsGroup", true},
-      {"supplementalGroups", true}, {"supplementalGroupsPolicy", true},
-      {"seLinuxChangePolicy", true}};
+  constexpr PodField kPodFields[] = {{"appArmorProfile", true},
+                                     {"seLinuxOptions", true},
+                                     {"hostUsers", false},
+                                     {"hostPID", false},
+                                     {"hostIPC", false},
+                                     {"seccompProfile", true},
+                                     {"fsGroup", true},
+                                     {"fsGroupChangePolicy", true},
+                                     {"sysctls", true},
+                                     {"shareProcessNamespace", false},
+                                     {"runAsUser", true},
+                                     {"runAsGroup", true},
+                                     {"supplementalGroups", true},
+                                     {"supplementalGroupsPolicy", true},
+                                     {"seLinuxChangePolicy", true}};
   const At context = at / "securityContext";
   for (const PodField& f : kPodFields) {
     if (!IsSet(f.in_context ? spec["securityContext"] : spec, f.name)) continue;
@@ -220,10 +229,9 @@ void ValidateWindows(Value spec, const At& at, FieldErrors& errors) {
   }
   EachContainer(spec, at, [&](Value c, const At& here) {
     const At container_context = here / "securityContext";
-    for (const char* name :
-         {"appArmorProfile", "seLinuxOptions", "seccompProfile", "capabilities",
-          "readOnlyRootFilesystem", "privileged", "allowPrivilegeEscalation", "procMount",
-          "runAsUser", "runAsGroup"}) {
+    for (const char* name : {"appArmorProfile", "seLinuxOptions", "seccompProfile", "capabilities",
+                             "readOnlyRootFilesystem", "privileged", "allowPrivilegeEscalation",
+                             "procMount", "runAsUser", "runAsGroup"}) {
       if (c["securityContext"][name]) {
         errors.Forbidden(container_context / name, std::string(kWindowsForbidden));
       }

@@ -16,7 +16,8 @@ constexpr std::string_view kMirror = "kubernetes.io/config.mirror";
 constexpr std::string_view kAppArmor = "container.apparmor.security.beta.kubernetes.io/";
 constexpr std::string_view kUpdatable =
     "pod updates may not change fields other than `spec.containers[*].image`,"
-    "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions "
+    "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only "
+    "additions "
     "to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it "
     "was previously negative)";
 
@@ -104,9 +105,9 @@ void ValidateGateChange(Value next, Value old, const At& at, FieldErrors& errors
     bool known = false;
     for (Value before : old.items()) known |= before["name"].AsString() == name;
     if (!known) {
-      errors.Forbidden(here / "name",
-                       fmt::format("only deletion is allowed, but found new scheduling gate '{}'",
-                                   name));
+      errors.Forbidden(
+          here / "name",
+          fmt::format("only deletion is allowed, but found new scheduling gate '{}'", name));
     }
   }
 }
@@ -201,7 +202,8 @@ void ValidateRest(Value spec, Value old, const At& at, FieldErrors& errors) {
   errors.Forbidden(at, fmt::format("{}\n{}", kUpdatable, UnifiedDiff(before, after)));
 }
 
-// --- status -----------------------------------------------------------------------------------------
+// --- status
+// -----------------------------------------------------------------------------------------
 
 // A container that has ended stays so, where its Pod does not start it again.
 void ValidateStates(Value next, Value old, const char* list, const At& at, FieldErrors& errors) {
@@ -219,8 +221,7 @@ void ValidateStates(Value next, Value old, const char* list, const At& at, Field
     for (Value c : old["spec"][init ? "initContainers" : "containers"].items()) {
       if (c["name"].AsString() != before["name"].AsString()) continue;
       restarts = c["restartPolicy"].AsString() == "Always" ||
-                 (c["restartPolicy"].AsString() == "OnFailure" &&
-                  ended["exitCode"].AsInt() != 0) ||
+                 (c["restartPolicy"].AsString() == "OnFailure" && ended["exitCode"].AsInt() != 0) ||
                  !c["restartPolicyRules"].empty();
     }
     if (restarts && !ephemeral) continue;

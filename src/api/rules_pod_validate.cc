@@ -67,9 +67,10 @@ void ValidatePodLevelResources(const PodScope& scope, const At& at, FieldErrors&
       const Value own = resources[list][name];
       if (!own || (std::string_view(list) == "limits" && !IsHugePages(name))) continue;
       if (sum <= Quantity::ParseOrZero(own.AsString())) continue;
-      errors.InvalidText(list_at.Key("", name), own.AsString(),
-                         fmt::format("must be greater than or equal to aggregate container {} of {}",
-                                     list, sum.ToString()));
+      errors.InvalidText(
+          list_at.Key("", name), own.AsString(),
+          fmt::format("must be greater than or equal to aggregate container {} of {}", list,
+                      sum.ToString()));
     }
   }
   size_t i = 0;
@@ -77,14 +78,14 @@ void ValidatePodLevelResources(const PodScope& scope, const At& at, FieldErrors&
     const At container = here.Item("containers", i++);
     for (auto [name, limit] : c["resources"]["limits"].members()) {
       const Value own = resources["limits"][name];
-      if (!own || Quantity::ParseOrZero(limit.AsString()) <=
-                      Quantity::ParseOrZero(own.AsString())) {
+      if (!own ||
+          Quantity::ParseOrZero(limit.AsString()) <= Quantity::ParseOrZero(own.AsString())) {
         continue;
       }
       const At key = container.Key("", name);
-      errors.InvalidText(key / "limits", limit.AsString(),
-                         fmt::format("must be less than or equal to pod limits of {}",
-                                     own.AsString()));
+      errors.InvalidText(
+          key / "limits", limit.AsString(),
+          fmt::format("must be less than or equal to pod limits of {}", own.AsString()));
     }
   }
 }

@@ -24,8 +24,7 @@ void ValidateMode(Value message, const char* name, const At& at, FieldErrors& er
   }
 }
 
-void ValidateByte(Value message, const char* name, int64_t low, const At& at,
-                  FieldErrors& errors) {
+void ValidateByte(Value message, const char* name, int64_t low, const At& at, FieldErrors& errors) {
   const int64_t n = message[name].AsInt();
   if (n < 0 || n > 255) errors.Invalid(at / name, message[name], RangeComplaint(low, 255));
 }
@@ -293,7 +292,8 @@ void ImageVolume(Value source, const At& at, FieldErrors& errors) {
   ValidatePullPolicy(source["pullPolicy"], at / "pullPolicy", errors);
 }
 
-// --- projected ------------------------------------------------------------------------------------
+// --- projected
+// ------------------------------------------------------------------------------------
 
 class Projection {
  public:
@@ -365,7 +365,8 @@ class Projection {
     const bool name = static_cast<bool>(bundle["name"]);
     const bool signer = static_cast<bool>(bundle["signerName"]);
     if (name && signer) {
-      errors_.InvalidRaw(at, InternalJson(bundle, "io.k8s.api.core.v1.ClusterTrustBundleProjection"),
+      errors_.InvalidRaw(at,
+                         InternalJson(bundle, "io.k8s.api.core.v1.ClusterTrustBundleProjection"),
                          "only one of name and signerName may be used");
     } else if (name) {
       if (bundle["name"].AsString().empty()) {
@@ -424,7 +425,8 @@ void Projected(Value source, const At& at, FieldErrors& errors) {
   for (Value s : source["sources"].items()) projection.Source(s, at.Item("sources", i++));
 }
 
-// --- the table --------------------------------------------------------------------------------------
+// --- the table
+// --------------------------------------------------------------------------------------
 
 struct SourceKind {
   std::string_view name;
@@ -439,7 +441,10 @@ const SourceKind kSources[] = {
     {"hostPath", "hostPath", "hostPath", {}, HostPath},
     {"gitRepo", "gitRepo", "gitRepo", {"repository"}, GitRepo},
     {"gcePersistentDisk", "persistentDisk", "gcePersistentDisk", {"pdName"}, GcePersistentDisk},
-    {"awsElasticBlockStore", "awsElasticBlockStore", "awsElasticBlockStore", {"volumeID"},
+    {"awsElasticBlockStore",
+     "awsElasticBlockStore",
+     "awsElasticBlockStore",
+     {"volumeID"},
      GcePersistentDisk},
     {"secret", "secret", "secret", {"secretName"}, SecretVolume},
     {"nfs", "nfs", "nfs", {"server", "path"}, Nfs},

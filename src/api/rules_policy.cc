@@ -46,7 +46,7 @@ class Limit {
   }
 
  private:
-  void Take(const char* list, std::optional<Quantity> Bounds::*which) {
+  void Take(const char* list, std::optional<Quantity> Bounds::* which) {
     for (auto [name, quantity] : item_[list].members()) {
       const At list_at = at_ / list;
       const std::string_view type = item_["type"].AsString();
@@ -129,16 +129,22 @@ void ValidateLimitRange(Value o, FieldErrors& errors) {
 
 namespace {
 
-constexpr std::string_view kScopes[] = {"Terminating",   "NotTerminating",
-                                        "BestEffort",    "NotBestEffort",
-                                        "PriorityClass", "CrossNamespacePodAffinity",
+constexpr std::string_view kScopes[] = {"Terminating",          "NotTerminating",
+                                        "BestEffort",           "NotBestEffort",
+                                        "PriorityClass",        "CrossNamespacePodAffinity",
                                         "VolumeAttributesClass"};
 
 bool IsComputeOrPods(std::string_view resource) {
-  constexpr std::string_view kPodResources[] = {
-      "pods",           "cpu",           "memory",         "requests.cpu",
-      "requests.memory", "limits.cpu",   "limits.memory",  "ephemeral-storage",
-      "requests.ephemeral-storage",      "limits.ephemeral-storage"};
+  constexpr std::string_view kPodResources[] = {"pods",
+                                                "cpu",
+                                                "memory",
+                                                "requests.cpu",
+                                                "requests.memory",
+                                                "limits.cpu",
+                                                "limits.memory",
+                                                "ephemeral-storage",
+                                                "requests.ephemeral-storage",
+                                                "limits.ephemeral-storage"};
   return std::ranges::find(kPodResources, resource) != std::end(kPodResources) ||
          IsHugePages(resource) || resource.starts_with("requests.hugepages-");
 }

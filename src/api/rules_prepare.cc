@@ -52,7 +52,8 @@ void PrepareJob(Mut o, Value old) {
     if (!labels.Has(key)) labels.Set(key, uid);
   }
   // The object's own labels, where defaulting took them from the template, are one map with it.
-  if (name.size() <= kMaxLabel && (!given || Equal(o["metadata"]["labels"].Snapshot(), given_labels.root()))) {
+  if (name.size() <= kMaxLabel &&
+      (!given || Equal(o["metadata"]["labels"].Snapshot(), given_labels.root()))) {
     o["metadata"].Set("labels", labels.Snapshot());
   }
   const Mut match = o["spec"]["selector"]["matchLabels"];

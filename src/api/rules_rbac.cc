@@ -104,9 +104,7 @@ void ValidateClusterRole(Value o, FieldErrors& errors) {
 
 void ValidateRoleBinding(Value o, FieldErrors& errors) { ValidateBinding(o, true, errors); }
 
-void ValidateClusterRoleBinding(Value o, FieldErrors& errors) {
-  ValidateBinding(o, false, errors);
-}
+void ValidateClusterRoleBinding(Value o, FieldErrors& errors) { ValidateBinding(o, false, errors); }
 
 void ValidateRoleRefUnchanged(Value o, Value old, FieldErrors& errors) {
   if (Same(o["roleRef"], old["roleRef"])) return;

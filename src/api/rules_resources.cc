@@ -14,24 +14,25 @@ constexpr std::string_view kHugePages = "hugepages-";
 constexpr std::string_view kRequests = "requests.";
 
 // Counted in whole numbers; all are standard resources and may be limited by a quota.
-constexpr std::array kCounted = {
-    std::string_view("pods"),        std::string_view("resourcequotas"),
-    std::string_view("services"),    std::string_view("replicationcontrollers"),
-    std::string_view("secrets"),     std::string_view("configmaps"),
-    std::string_view("persistentvolumeclaims"),
-    std::string_view("services.nodeports"),
-    std::string_view("services.loadbalancers")};
-constexpr std::array kMeasured = {
-    std::string_view("cpu"),
-    std::string_view("memory"),
-    std::string_view("ephemeral-storage"),
-    std::string_view("requests.cpu"),
-    std::string_view("requests.memory"),
-    std::string_view("requests.ephemeral-storage"),
-    std::string_view("requests.storage"),
-    std::string_view("limits.cpu"),
-    std::string_view("limits.memory"),
-    std::string_view("limits.ephemeral-storage")};
+constexpr std::array kCounted = {std::string_view("pods"),
+                                 std::string_view("resourcequotas"),
+                                 std::string_view("services"),
+                                 std::string_view("replicationcontrollers"),
+                                 std::string_view("secrets"),
+                                 std::string_view("configmaps"),
+                                 std::string_view("persistentvolumeclaims"),
+                                 std::string_view("services.nodeports"),
+                                 std::string_view("services.loadbalancers")};
+constexpr std::array kMeasured = {std::string_view("cpu"),
+                                  std::string_view("memory"),
+                                  std::string_view("ephemeral-storage"),
+                                  std::string_view("requests.cpu"),
+                                  std::string_view("requests.memory"),
+                                  std::string_view("requests.ephemeral-storage"),
+                                  std::string_view("requests.storage"),
+                                  std::string_view("limits.cpu"),
+                                  std::string_view("limits.memory"),
+                                  std::string_view("limits.ephemeral-storage")};
 
 template <typename List>
 bool In(const List& list, std::string_view name) {
@@ -51,8 +52,8 @@ bool IsContainerResource(std::string_view name) {
 // "" or what is wrong with an amount of huge pages.
 std::string HugePagesComplaint(std::string_view name, const Quantity& q) {
   const Result<Quantity> page = Quantity::Parse(name.substr(kHugePages.size()));
-  const bool divisible = page && page->Sign() > 0 && page->MilliValue() % 1000 == 0 &&
-                         q.Value() % page->Value() == 0;
+  const bool divisible =
+      page && page->Sign() > 0 && page->MilliValue() % 1000 == 0 && q.Value() % page->Value() == 0;
   if (divisible) return {};
   return fmt::format("{} is not positive integer multiple of {}", q.ToString(), name);
 }
@@ -76,8 +77,7 @@ struct Seen {
     compute |= name == "cpu" || name == "memory";
     if (!IsHugePages(name)) return;
     huge = true;
-    const std::string why =
-        HugePagesComplaint(name, Quantity::ParseOrZero(quantity.AsString()));
+    const std::string why = HugePagesComplaint(name, Quantity::ParseOrZero(quantity.AsString()));
     if (!why.empty()) errors.InvalidText(at, quantity.AsString(), why);
   }
 };
@@ -90,8 +90,8 @@ void ValidateAgainstLimit(std::string_view name, Value request, Value limit, con
     }
     return;
   }
-  const int order = Quantity::ParseOrZero(request.AsString())
-                        .Compare(Quantity::ParseOrZero(limit.AsString()));
+  const int order =
+      Quantity::ParseOrZero(request.AsString()).Compare(Quantity::ParseOrZero(limit.AsString()));
   if (order != 0 && !IsOvercommitAllowed(name)) {
     errors.InvalidText(requests, request.AsString(),
                        fmt::format("must be equal to {} limit of {}", name, limit.AsString()));
@@ -133,8 +133,8 @@ void ValidateClaims(Value claims, const Names& pod_claims, const At& at, FieldEr
     }
     if (pod_claims.contains(name)) continue;
     std::string detail = "must be one of the names in pod.spec.resourceClaims";
-    detail += pod_claims.empty() ? " which is empty"
-                                 : fmt::format(": {}", fmt::join(pod_claims, ", "));
+    detail +=
+        pod_claims.empty() ? " which is empty" : fmt::format(": {}", fmt::join(pod_claims, ", "));
     errors.NotFound(here, name, std::move(detail));
   }
 }

@@ -1,5 +1,5 @@
-// Services, endpoints and endpoint slices. Source: pkg/apis/core and discovery validation. Addresses and node
-// ports are given out elsewhere.
+// Services, endpoints and endpoint slices. Source: pkg/apis/core and discovery validation.
+// Addresses and node ports are given out elsewhere.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -42,8 +42,7 @@ void ValidateProtocol(Value port, const At& at, FieldErrors& errors) {
 
 void ValidateAppProtocol(Value port, const At& at, FieldErrors& errors) {
   if (const Value protocol = port["appProtocol"]) {
-    Complain(IsQualifiedName(protocol.AsString()), protocol.AsString(), at / "appProtocol",
-             errors);
+    Complain(IsQualifiedName(protocol.AsString()), protocol.AsString(), at / "appProtocol", errors);
   }
 }
 
@@ -167,9 +166,10 @@ void ValidateUniquePorts(Value spec, const At& at, FieldErrors& errors) {
     const int64_t number = port["port"].AsInt();
     const std::string_view protocol = port["protocol"].AsString();
     if (ports.emplace(protocol, number).second) continue;
-    errors.DuplicateRaw(here, fmt::format("{{\"Name\":\"\",\"Protocol\":\"{}\",\"AppProtocol\":null,"
-                                          "\"Port\":{},\"TargetPort\":0,\"NodePort\":0}}",
-                                          protocol, number));
+    errors.DuplicateRaw(here,
+                        fmt::format("{{\"Name\":\"\",\"Protocol\":\"{}\",\"AppProtocol\":null,"
+                                    "\"Port\":{},\"TargetPort\":0,\"NodePort\":0}}",
+                                    protocol, number));
   }
 }
 
@@ -246,8 +246,8 @@ void ValidateReachable(std::string_view ip, const At& at, FieldErrors& errors) {
     errors.InvalidText(at, ip, "may not be in the link-local range (169.254.0.0/16, fe80::/10)");
   }
   if (ip.starts_with("224.0.0.") || ip.starts_with("ff02:")) {
-    errors.InvalidText(
-        at, ip, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)");
+    errors.InvalidText(at, ip,
+                       "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)");
   }
 }
 
@@ -346,8 +346,8 @@ void ValidateEndpointsUpdate(Value o, Value old, FieldErrors& errors) {
 
 namespace {
 
-void ValidateSliceAddress(std::string_view address, std::string_view type, const At& list,
-                          size_t i, FieldErrors& errors) {
+void ValidateSliceAddress(std::string_view address, std::string_view type, const At& list, size_t i,
+                          FieldErrors& errors) {
   const At here = list.Item("", i);
   if (type == "FQDN") {
     Complain(IsDns1123Subdomain(address), address, here, errors);

@@ -47,8 +47,7 @@ void ValidateNewEvent(Value o, const EventFields& fields, FieldErrors& errors) {
     }
   }
   if (fields.message.size() > kMaxEventNote) {
-    errors.InvalidText("message", "",
-                       fmt::format("can have at most {} characters", kMaxEventNote));
+    errors.InvalidText("message", "", fmt::format("can have at most {} characters", kMaxEventNote));
   }
 }
 

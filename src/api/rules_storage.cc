@@ -22,7 +22,7 @@ void ValidateAccessModes(Value modes, const At& at, FieldErrors& errors) {
   for (Value mode : modes.items()) {
     const std::string_view text = mode.AsString();
     static constexpr Words kModes = {"ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce",
-                              "ReadWriteOncePod"};
+                                     "ReadWriteOncePod"};
     const bool known = std::ranges::find(kModes, text) != kModes.end();
     if (!known) NotSupported(at, text, kModes, errors);
     once_pod |= text == "ReadWriteOncePod";
@@ -118,7 +118,8 @@ void ValidateClaimUpdate(Value o, Value old, FieldErrors& errors) {
   Immutable(now["volumeMode"], before["volumeMode"], At("volumeMode"), errors);
 }
 
-// --- volumes ----------------------------------------------------------------------------------------
+// --- volumes
+// ----------------------------------------------------------------------------------------
 
 namespace {
 
@@ -176,10 +177,28 @@ void ValidateCsiVolume(Value csi, const At& at, FieldErrors& errors) {
   }
 }
 
-constexpr std::string_view kVolumeSources[] = {
-    "hostPath", "gcePersistentDisk", "awsElasticBlockStore", "glusterfs", "flocker", "nfs", "rbd",
-    "quobyte", "cephfs", "iscsi", "cinder", "fc", "flexVolume", "azureFile", "vsphereVolume",
-    "photonPersistentDisk", "portworxVolume", "azureDisk", "scaleIO", "local", "storageos", "csi"};
+constexpr std::string_view kVolumeSources[] = {"hostPath",
+                                               "gcePersistentDisk",
+                                               "awsElasticBlockStore",
+                                               "glusterfs",
+                                               "flocker",
+                                               "nfs",
+                                               "rbd",
+                                               "quobyte",
+                                               "cephfs",
+                                               "iscsi",
+                                               "cinder",
+                                               "fc",
+                                               "flexVolume",
+                                               "azureFile",
+                                               "vsphereVolume",
+                                               "photonPersistentDisk",
+                                               "portworxVolume",
+                                               "azureDisk",
+                                               "scaleIO",
+                                               "local",
+                                               "storageos",
+                                               "csi"};
 
 void ValidateVolumeSource(Value spec, const At& at, FieldErrors& errors) {
   int count = 0;
@@ -243,7 +262,8 @@ void ValidateVolumeUpdate(Value o, Value old, FieldErrors& errors) {
   Immutable(o["spec"]["volumeMode"], old["spec"]["volumeMode"], At("volumeMode"), errors);
 }
 
-// --- storage.k8s.io ---------------------------------------------------------------------------------
+// --- storage.k8s.io
+// ---------------------------------------------------------------------------------
 
 void ValidateStorageClass(Value o, FieldErrors& errors) {
   const At root;
@@ -293,8 +313,7 @@ void ValidateCsiDriver(Value o, FieldErrors& errors) {
   }
   for (Value mode : spec["volumeLifecycleModes"].items()) {
     if (mode.AsString() == "Persistent" || mode.AsString() == "Ephemeral") continue;
-    NotSupported(at / "volumeLifecycleModes", mode.AsString(), {"Persistent", "Ephemeral"},
-                 errors);
+    NotSupported(at / "volumeLifecycleModes", mode.AsString(), {"Persistent", "Ephemeral"}, errors);
   }
 }
 

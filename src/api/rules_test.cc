@@ -47,11 +47,13 @@ TEST(ObjectMetaTest, Messages) {
   EXPECT_EQ(Messages(R"({"namespace":"n"})"),
             List{"metadata.name: Required value: name or generateName is required"});
   EXPECT_EQ(Messages(R"({"name":"a"})"), List{"metadata.namespace: Required value"});
-  EXPECT_EQ(Messages(R"({"name":"a","namespace":"n","finalizers":["x"]})"),
-            List{"metadata.finalizers[0]: Invalid value: \"x\": name is neither a standard finalizer "
-                 "name nor is it fully qualified"});
   EXPECT_EQ(
-      Messages(R"({"name":"a","namespace":"n","ownerReferences":[{"apiVersion":"v1","kind":"Pod"}]})"),
+      Messages(R"({"name":"a","namespace":"n","finalizers":["x"]})"),
+      List{"metadata.finalizers[0]: Invalid value: \"x\": name is neither a standard finalizer "
+           "name nor is it fully qualified"});
+  EXPECT_EQ(
+      Messages(
+          R"({"name":"a","namespace":"n","ownerReferences":[{"apiVersion":"v1","kind":"Pod"}]})"),
       (List{"metadata.ownerReferences.name: Invalid value: \"\": must not be empty",
             "metadata.ownerReferences.uid: Invalid value: \"\": must not be empty"}));
 }

@@ -158,7 +158,7 @@ class PodWarnings {
         const bool secret = std::string_view(kind) == "secret";
         const std::string_view name = v[kind][secret ? "secretName" : "name"].AsString();
         const std::string what = std::string_view(kind) == "downwardAPI" ? "DownwardAPI"
-                                 : secret ? "Secret " + Quote(name)
+                                 : secret                                ? "Secret " + Quote(name)
                                           : "ConfigMap " + Quote(name);
         Paths paths;
         for (Value item : v[kind]["items"].items()) {
@@ -168,8 +168,8 @@ class PodWarnings {
       Paths paths;
       for (Value source : v["projected"]["sources"].items()) {
         if (source.empty()) {
-          out_.push_back(fmt::format("volume {} (Projected) has no sources provided",
-                                     Quote(volume)));
+          out_.push_back(
+              fmt::format("volume {} (Projected) has no sources provided", Quote(volume)));
         }
         ProjectedPaths(source, paths, volume);
       }
@@ -239,8 +239,9 @@ class PodWarnings {
     if (!quantity) return;
     const Quantity q = Quantity::ParseOrZero(quantity.AsString());
     if (q.MilliValue() % 1000 == 0) return;
-    Say(out_, at, fmt::format("fractional byte value {} is invalid, must be an integer",
-                              Quote(quantity.AsString())));
+    Say(out_, at,
+        fmt::format("fractional byte value {} is invalid, must be an integer",
+                    Quote(quantity.AsString())));
   }
 
   void Seccomp(std::string_view key) {
@@ -268,9 +269,10 @@ class PodWarnings {
       const std::string own = fmt::format("$({})", name);
       const std::string_view value = var["value"].AsString();
       if (var["valueFrom"] || value == own || value.find(own) == std::string_view::npos) {
-        Say(out_, here, fmt::format("hides previous definition of {}, which may be dropped when "
-                                    "using apply",
-                                    Quote(name)));
+        Say(out_, here,
+            fmt::format("hides previous definition of {}, which may be dropped when "
+                        "using apply",
+                        Quote(name)));
       }
     }
   }
@@ -317,9 +319,10 @@ class PodWarnings {
         if (name.empty()) continue;
         const auto [at, fresh] = names.emplace(name, here.ToString());
         if (fresh) continue;
-        Say(out_, here, fmt::format("duplicate port name {} with {}, services and probes that "
-                                    "select ports by name will use {}",
-                                    Quote(name), at->second, at->second));
+        Say(out_, here,
+            fmt::format("duplicate port name {} with {}, services and probes that "
+                        "select ports by name will use {}",
+                        Quote(name), at->second, at->second));
       }
     });
   }
@@ -358,9 +361,10 @@ bool Changed(Value a, Value b) { return !b || !Same(a, b); }
 void WarnOfDnsName(Value o, std::string_view where, Warnings& out) {
   const Complaints complaints = IsDns1123Label(o["metadata"]["name"].AsString());
   if (complaints.empty()) return;
-  out.push_back(fmt::format("metadata.name: this is used in {}, which can result in surprising "
-                            "behavior; a DNS label is recommended: [{}]",
-                            where, fmt::join(complaints, " ")));
+  out.push_back(
+      fmt::format("metadata.name: this is used in {}, which can result in surprising "
+                  "behavior; a DNS label is recommended: [{}]",
+                  where, fmt::join(complaints, " ")));
 }
 
 }  // namespace

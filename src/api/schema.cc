@@ -43,6 +43,31 @@ constexpr uint32_t kNumberMaxIndexed = 255;
 
 }  // namespace
 
+bool IsStruct(const Field& field) {
+  if (field.shape != Shape::kSingle || field.pointer) return false;
+  switch (field.type) {
+    case Type::kMessage:
+    case Type::kQuantity:
+    case Type::kTime:
+    case Type::kMicroTime:
+    case Type::kDuration:
+    case Type::kIntOrString:
+    case Type::kRawExtension:
+    case Type::kFieldsV1:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Presence EffectivePresence(const Field& field) {
+  if (field.presence == Presence::kOmitEmpty) {
+    if (IsStruct(field)) return Presence::kAlways;
+    if (field.pointer) return Presence::kPointer;
+  }
+  return field.presence;
+}
+
 FieldIndex::FieldIndex(std::span<const Field> fields) : fields_(fields) {
   const size_t slots = std::bit_ceil(std::max<size_t>(fields.size() * 2, 2));
   uint32_t number_max = 0;
@@ -58,6 +83,7 @@ FieldIndex::FieldIndex(std::span<const Field> fields) : fields_(fields) {
       entries_[slots + f.number] = entry;
     }
     if (f.inlined) continue;
+    if (EffectivePresence(f) == Presence::kAlways) always_.push_back(static_cast<uint16_t>(i));
     uint32_t at = KeyHash(f.name) & slot_mask_;
     while (entries_[at] != 0) at = (at + 1) & slot_mask_;
     entries_[at] = entry;

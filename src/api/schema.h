@@ -90,6 +90,11 @@ struct Field {
   std::string_view description;      // our own sentence, may be empty
 };
 
+// Types whose Go form is a struct: omitempty never drops them.
+bool IsStruct(const Field& field);
+// `presence`, with what Go does to structs and pointers.
+Presence EffectivePresence(const Field& field);
+
 struct Message {
   std::string_view name;       // "io.k8s.api.core.v1.PodSpec": the OpenAPI model name
   std::string_view go_name;    // "v1.PodSpec": as Go's decoder prints it
@@ -121,12 +126,15 @@ class FieldIndex {
   std::span<const uint16_t> Numbers() const {
     return std::span(entries_).subspan(size_t{slot_mask_} + 1);
   }
+  // Positions of the fields that JSON always shows (EffectivePresence is kAlways), ascending.
+  std::span<const uint16_t> Always() const { return always_; }
 
  private:
   std::span<const Field> fields_;
   // A power of two of slots with open addressing, then one entry per protobuf number; an entry is
   // the position in fields_ plus one.
   std::vector<uint16_t> entries_;
+  std::vector<uint16_t> always_;
   uint32_t slot_mask_ = 0;
 };
 

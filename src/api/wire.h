@@ -80,6 +80,11 @@ class WireWriter {
     if (!s.empty()) std::memcpy(buffer_.data() + at_, s.data(), s.size());
   }
   void Varint(uint64_t v) {
+    if (v < 0x80) {
+      Room(1);
+      buffer_.data()[--at_] = static_cast<char>(v);
+      return;
+    }
     char bytes[10];
     size_t n = 0;
     for (; v >= 0x80; v >>= 7) bytes[n++] = static_cast<char>(v | 0x80);
@@ -113,7 +118,9 @@ class WireWriter {
 
  private:
   void Room(size_t n) {
-    if (n <= at_) return;
+    if (n > at_) [[unlikely]] Grow(n);
+  }
+  [[gnu::noinline]] void Grow(size_t n) {
     constexpr size_t kFirst = 4096;
     size_t used = size();
     std::vector<char> larger((used + n) * 2 + kFirst);

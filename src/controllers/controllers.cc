@@ -4,6 +4,8 @@
 
 #include "controllers/daemonset.h"
 #include "controllers/deployment.h"
+#include "controllers/garbage_collector.h"
+#include "controllers/namespace_deletion.h"
 #include "controllers/namespace_objects.h"
 #include "controllers/node_lifecycle.h"
 #include "controllers/pod_gc.h"
@@ -40,6 +42,14 @@ constexpr Row kRows[] = {
     {"daemonset", "daemon-set-controller", Make<DaemonSetController>},
     {"replicaset", "replicaset-controller", Make<ReplicaSetController>},
     {"deployment", "deployment-controller", Make<DeploymentController>},
+    {"namespace", "namespace-controller",
+     [](Deps deps, const ControllersOptions& options) -> std::unique_ptr<Controller> {
+       return std::make_unique<NamespaceController>(deps, *options.registry);
+     }},
+    {"garbage-collector-controller", "generic-garbage-collector",
+     [](Deps deps, const ControllersOptions& options) -> std::unique_ptr<Controller> {
+       return std::make_unique<GarbageCollector>(deps, options.registry);
+     }},
 };
 
 }  // namespace
@@ -48,6 +58,10 @@ Controllers::Controllers(ControllersOptions options)
     : options_(std::move(options)),
       random_(options_.seed),
       informers_(options_.client_for(kManagerUser)) {
+  if (!options_.registry) {
+    // Not owned: the built-in tables live as long as the program.
+    options_.registry = {std::shared_ptr<const api::Registry>(), &api::Registry::Builtin()};
+  }
   for (const Row& row : kRows) {
     const auto& without = options_.without;
     if (std::find(without.begin(), without.end(), row.name) != without.end()) continue;

@@ -13,7 +13,7 @@ namespace {
 enum Channel : uint8_t { kStdin = 0, kStdout = 1, kStderr = 2, kError = 3, kResize = 4, kClose = 255 };
 constexpr std::string_view kProtocols[] = {"v5.channel.k8s.io", "v4.channel.k8s.io"};
 
-constexpr Duration kInputRetry = std::chrono::milliseconds(20);
+constexpr size_t kInputPiece = 64 << 10;
 constexpr Duration kPingInterval = std::chrono::seconds(30);
 constexpr int kMaxTerminal = 10'000;  // columns or rows
 
@@ -61,6 +61,7 @@ class Streaming : public std::enable_shared_from_this<Streaming> {
     SessionCallbacks callbacks;
     callbacks.on_stdout = [self](std::string_view bytes) { self->Send(kStdout, bytes); };
     callbacks.on_stderr = [self](std::string_view bytes) { self->Send(kStderr, bytes); };
+    callbacks.on_writable = [self] { self->Drain(); };
     callbacks.on_exit = [self](Result<int> exit) { self->OnExit(exit); };
     if (request_.attach) {
       session_ = runtime.Attach({request_.container_id, request_.use_stdin, request_.use_stdout,
@@ -104,7 +105,10 @@ class Streaming : public std::enable_shared_from_this<Streaming> {
     if (channel == kStdin && request_.use_stdin) return Feed(std::string(data));
     if (channel == kResize) return Resize(data);
     if (channel == kClose && data.size() == 1 && data[0] == kStdin) {
-      WithSession([](Session& session) { session.CloseStdin(); });
+      loop_.Post([self = shared_from_this()] {
+        self->close_input_ = true;
+        if (self->input_.empty()) self->Drain();
+      });
     }
   }
 
@@ -114,21 +118,25 @@ class Streaming : public std::enable_shared_from_this<Streaming> {
     });
   }
 
-  // In order: while a piece waits, the socket is paused.
+  // In order: while input waits for the program, the socket is paused.
   void Feed(std::string data) {
     if (data.empty()) return;
     socket_->Pause();
-    loop_.Post([self = shared_from_this(), data = std::move(data)]() mutable {
-      self->TryFeed(std::move(data));
+    loop_.Post([self = shared_from_this(), data = std::move(data)] {
+      self->input_ += data;
+      self->Drain();
     });
   }
 
-  void TryFeed(std::string data) {
-    if (!session_) return socket_->Resume();
-    if (session_->Write(data)) return socket_->Resume();
-    loop_.After(kInputRetry, [self = shared_from_this(), data = std::move(data)]() mutable {
-      self->TryFeed(std::move(data));
-    });
+  void Drain() {
+    while (session_ && !input_.empty()) {
+      const std::string piece = input_.substr(0, kInputPiece);
+      if (!session_->Write(piece)) return;  // on_writable goes on
+      input_.erase(0, piece.size());
+    }
+    input_.clear();
+    if (std::exchange(close_input_, false) && session_) session_->CloseStdin();
+    socket_->Resume();
   }
 
   void Resize(std::string_view text) {
@@ -150,6 +158,8 @@ class Streaming : public std::enable_shared_from_this<Streaming> {
   const std::shared_ptr<net::WebSocket> socket_;
   const StreamRequest request_;
   std::shared_ptr<Session> session_;  // loop
+  std::string input_;                 // loop: what waits for the program
+  bool close_input_ = false;          // loop: no more will come after it
   bool ended_ = false;                // loop
 };
 

@@ -2,7 +2,7 @@
 
 namespace sextant::net {
 
-class Exchange::Writer : public ResponseWriter {
+class Exchange::Writer final : public ResponseWriter {
  public:
   Writer(std::shared_ptr<Exchange> exchange, std::shared_ptr<std::atomic<int>> live)
       : x_(std::move(exchange)), live_(std::move(live)) {

@@ -183,7 +183,8 @@ void IoThread::Impl::StopHandlers() {
   }
 }
 
-IoThread::IoThread(std::string name, const Clock& clock) : impl_(std::make_shared<Impl>(clock)) {
+IoThread::IoThread(const std::string& name, const Clock& clock)
+    : impl_(std::make_shared<Impl>(clock)) {
   impl_->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
   impl_->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   CHECK(impl_->epoll_fd >= 0 && impl_->wake_fd >= 0);

@@ -42,9 +42,9 @@ class FdHandler {
   virtual void OnStop() = 0;
 };
 
-class IoThread : public Loop {
+class IoThread final : public Loop {
  public:
-  IoThread(std::string name, const Clock& clock);
+  IoThread(const std::string& name, const Clock& clock);
   ~IoThread() override;
   IoThread(const IoThread&) = delete;
   IoThread& operator=(const IoThread&) = delete;

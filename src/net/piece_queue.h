@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "net/http.h"
@@ -24,7 +23,7 @@ class PieceQueue {
     while (done < max && next_ < pieces_.size()) {
       const std::string& piece = *pieces_[next_];
       const size_t n = std::min(max - done, piece.size() - at_);
-      std::memcpy(to + done, piece.data() + at_, n);
+      std::copy_n(piece.data() + at_, n, to + done);
       done += n;
       at_ += n;
       if (at_ == piece.size()) {

@@ -291,7 +291,7 @@ std::shared_ptr<ByteStream> AdoptSocket(IoThread& io, int fd) {
   return handle;
 }
 
-void Splice(std::shared_ptr<ByteStream> a, std::shared_ptr<ByteStream> b) {
+void Splice(const std::shared_ptr<ByteStream>& a, const std::shared_ptr<ByteStream>& b) {
   a->Start(Pass(a, b));
   b->Start(Pass(b, a));
 }

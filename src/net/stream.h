@@ -56,7 +56,7 @@ void Dial(IoThread& io, Endpoint to, Duration timeout, DialDone done);
 std::shared_ptr<ByteStream> AdoptSocket(IoThread& io, int fd);
 
 // Copies a → b and b → a with back pressure and half closes until both are closed. Starts both.
-void Splice(std::shared_ptr<ByteStream> a, std::shared_ptr<ByteStream> b);
+void Splice(const std::shared_ptr<ByteStream>& a, const std::shared_ptr<ByteStream>& b);
 
 // Accepts plain connections on `at` (port 0: any free one) until dropped.
 class StreamListener {

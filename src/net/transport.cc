@@ -27,46 +27,35 @@ constexpr auto kLingerTime = std::chrono::seconds(1);
 
 // A BIO over a socket like OpenSSL's own, but one that never raises SIGPIPE.
 int BioWrite(BIO* bio, const char* data, int size) {
-  int fd = -1;
-  BIO_get_fd(bio, &fd);
-  const ssize_t n = send(fd, data, static_cast<size_t>(size), MSG_NOSIGNAL);
+  const ssize_t n =
+      send(*static_cast<int*>(BIO_get_data(bio)), data, static_cast<size_t>(size), MSG_NOSIGNAL);
   BIO_clear_retry_flags(bio);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_write(bio);
   return static_cast<int>(n);
 }
 
 int BioRead(BIO* bio, char* data, int size) {
-  int fd = -1;
-  BIO_get_fd(bio, &fd);
-  const ssize_t n = recv(fd, data, static_cast<size_t>(size), 0);
+  const ssize_t n = recv(*static_cast<int*>(BIO_get_data(bio)), data, static_cast<size_t>(size), 0);
   BIO_clear_retry_flags(bio);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_read(bio);
   if (n == 0) BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
   return static_cast<int>(n);
 }
 
-long BioCtrl(BIO* bio, int command, long number, void* pointer) {
+long BioCtrl(BIO* bio, int command, long, void*) {
   switch (command) {
-    case BIO_C_SET_FD:
-      BIO_set_data(bio,
-                   reinterpret_cast<void*>(static_cast<intptr_t>(*static_cast<int*>(pointer))));
-      BIO_set_init(bio, 1);
-      return 1;
-    case BIO_C_GET_FD:
-      *static_cast<int*>(pointer) = static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio)));
-      return 1;
     case BIO_CTRL_EOF:
       return BIO_test_flags(bio, BIO_FLAGS_IN_EOF) != 0 ? 1 : 0;
     case BIO_CTRL_FLUSH:
     case BIO_CTRL_DUP:
       return 1;
     default:
-      static_cast<void>(number);
       return 0;
   }
 }
 
-BIO* NewSocketBio(int fd) {
+// `fd` must outlive the BIO.
+BIO* NewSocketBio(int* fd) {
   static BIO_METHOD* const method = [] {
     BIO_METHOD* m = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket");
     CHECK(m != nullptr);
@@ -77,7 +66,8 @@ BIO* NewSocketBio(int fd) {
   }();
   BIO* bio = BIO_new(method);
   CHECK(bio != nullptr);
-  BIO_ctrl(bio, BIO_C_SET_FD, 0, &fd);
+  BIO_set_data(bio, fd);
+  BIO_set_init(bio, 1);
   return bio;
 }
 
@@ -91,7 +81,7 @@ Transport::Transport(IoThread& io, int fd, SslPtr ssl, bool connecting)
       ssl_(std::move(ssl)),
       state_(connecting ? State::kConnecting : State::kHandshake) {
   if (ssl_) {
-    BIO* bio = NewSocketBio(fd);
+    BIO* bio = NewSocketBio(&fd_);
     SSL_set_bio(ssl_.get(), bio, bio);
   }
 }

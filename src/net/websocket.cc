@@ -220,7 +220,7 @@ std::shared_ptr<WebSocket> WebSocketOver(IoThread& io, std::shared_ptr<ByteStrea
       std::make_shared<Core>(io, std::move(stream), role, std::move(protocol)));
 }
 
-void Proxy(std::shared_ptr<WebSocket> a, std::shared_ptr<WebSocket> b, Task done) {
+void Proxy(const std::shared_ptr<WebSocket>& a, const std::shared_ptr<WebSocket>& b, Task done) {
   const auto both = std::make_shared<Both>(std::move(done));
   a->Start(Pass(a, b, both));
   b->Start(Pass(b, a, both));

@@ -58,6 +58,7 @@ class WebSocket {
 
 // Passes messages both ways, with back pressure, until either side closes; passes the close on.
 // Starts both. `done`, if set, runs when both are closed.
-void Proxy(std::shared_ptr<WebSocket> a, std::shared_ptr<WebSocket> b, Task done = {});
+void Proxy(const std::shared_ptr<WebSocket>& a, const std::shared_ptr<WebSocket>& b,
+           Task done = {});
 
 }  // namespace sextant::net

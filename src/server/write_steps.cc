@@ -54,7 +54,11 @@ api::ManagerInfo ManagerOf(const Operation& op, const std::string& api_version, 
 Object Defaulted(const Operation& op, const Object& asked, const Object& before, Time now) {
   const api::Rules& rules = api::RulesFor(*op.resource);
   Editor edit(asked);
-  if (op.resource->namespaced) edit.Root()["metadata"].Set("namespace", op.info.ns);
+  if (op.resource->namespaced) {
+    edit.Root()["metadata"].Set("namespace", op.info.ns);
+  } else {
+    edit.Root()["metadata"].Erase("namespace");
+  }
   if (rules.set_defaults) rules.set_defaults(edit.Root());
   Object object = std::move(edit).Finish(op.resource->message);
   if (op.apply) return object;
@@ -139,7 +143,8 @@ Status CheckAgainstUrl(const Operation& op, Value object) {
   const Value metadata = object["metadata"];
   const std::string_view ns = metadata["namespace"].AsString();
   const std::string_view expected = op.resource->namespaced ? std::string_view(op.info.ns) : "";
-  if (!ns.empty() && ns != expected) {
+  // A namespace given to an object that has none is forgotten.
+  if (!expected.empty() && !ns.empty() && ns != expected) {
     return Fail(BadRequest(fmt::format(
         "the namespace of the provided object does not match the namespace sent on the request")));
   }
@@ -179,14 +184,16 @@ Result<Object> PrepareCreate(const Operation& op, const Object& asked, const Wri
   }
   metadata.Erase("generation");
   if (rules.has_generation) metadata.Set("generation", 1);
-  if (HasStatus(*op.resource)) root.Erase("status");
+  if (HasStatus(*op.resource) && !rules.status_on_create) root.Erase("status");
   if (rules.prepare) rules.prepare(root, Value());
   Object object = std::move(edit).Finish(op.resource->message);
 
   api::FieldErrors errors;
-  if (rules.validate) rules.validate(object.root(), errors);
-  if (errors.empty()) {
-    api::ValidateObjectMeta(object["metadata"], op.resource->namespaced, rules, errors);
+  api::ValidateObjectMeta(object["metadata"], op.resource->namespaced, rules, errors);
+  if (rules.validate_create) {
+    rules.validate_create(object.root(), errors);
+  } else if (rules.validate) {
+    rules.validate(object.root(), errors);
   }
   if (!errors.empty()) return Fail(InvalidObject(op, object.root(), errors));
   if (rules.warnings) rules.warnings(object.root(), Value(), warnings);
