@@ -26,9 +26,8 @@ Result<plugin::ContainerAllocation> AllocateOne(const gpu::Inventory& cards,
                                                 const std::vector<std::string>& ids) {
   for (const std::string& id : ids) {
     if (!cards.Find(id)) {
-      return Fail(InternalError(
-          fmt::format("invalid allocation request for '{}': unknown device: {}", options.resource,
-                      id)));
+      return Fail(InternalError(fmt::format(
+          "invalid allocation request for '{}': unknown device: {}", options.resource, id)));
     }
   }
   ASSIGN_OR_RETURN(const gpu::Inventory seen, cards.View(ids));
@@ -140,9 +139,8 @@ void GpuPlugin::GetPreferredAllocation(std::vector<std::string> available,
     if (!best) break;
     chosen.push_back(best->uuid);
   }
-  loop_.Post([done = std::move(done), chosen = std::move(chosen)]() mutable {
-    done(std::move(chosen));
-  });
+  loop_.Post(
+      [done = std::move(done), chosen = std::move(chosen)]() mutable { done(std::move(chosen)); });
 }
 
 }  // namespace sextant::agent

@@ -1,14 +1,15 @@
-// The agent's device plugin: offers the cards of one node's inventory as nvidia.com/gpu and says what
-// a container that gets some of them needs.
+// The agent's device plugin: offers the cards of one node's inventory as nvidia.com/gpu and says
+// what a container that gets some of them needs.
 //
 //   auto plugin = std::make_shared<GpuPlugin>(loop, options);
 //   plugin->SetInventory(inventory);     // whenever the host's cards change
 //   kubelet.Register(plugin);
 //
 // Device ids are the cards' UUIDs. Allocate answers as NVIDIA's plugin does (envvar strategy with
-// device specs) and, for simulated cards, mounts the file from which nvidia-smi reads the cards that
-// this container may see. Facts: NVIDIA/k8s-device-plugin v0.20 (reference/nvidia-stack.md 2.4, 2.5).
-// Threads: everything on the loop; files are written on the executor given for that.
+// device specs) and, for simulated cards, mounts the file from which nvidia-smi reads the cards
+// that this container may see. Facts: NVIDIA/k8s-device-plugin v0.20
+// (reference/nvidia-stack.md 2.4, 2.5). Threads: everything on the loop; files are written on the
+// executor given for that.
 #pragma once
 
 #include <functional>

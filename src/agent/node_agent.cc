@@ -13,8 +13,9 @@ constexpr Duration kRetryAfter = std::chrono::seconds(1);
 
 // Prefixes of the keys that GFD and the GPU operator write (nvidia-stack.md 3 and 8.2).
 constexpr std::array<std::string_view, 8> kOwned = {
-    "nvidia.com/gpu.",  "nvidia.com/cuda.",           "nvidia.com/mig",
-    "nvidia.com/gfd.",  "nvidia.com/vgpu.",           "nvidia.com/mps.",
+    "nvidia.com/gpu.",  "nvidia.com/cuda.",
+    "nvidia.com/mig",   "nvidia.com/gfd.",
+    "nvidia.com/vgpu.", "nvidia.com/mps.",
     "sextant.dev/gpu.", "feature.node.kubernetes.io/pci-10de.present"};
 
 }  // namespace
@@ -53,13 +54,14 @@ void NodeAgent::OnCards() {
 void NodeAgent::SyncLabels() {
   parts_.client.executor().Cancel(retry_);
   retry_ = 0;
-  parts_.client.Get(client::kNodes, {"", options_.node}, [this, alive = alive_](Result<Object> node) {
-    if (!*alive) return;
-    if (node) return PatchLabels(*node);
-    if (node.error().Is("NotFound")) return;  // a node that is gone needs no labels
-    log::Warning("agent", "cannot read node {}: {}", options_.node, node.error().message);
-    retry_ = parts_.client.executor().After(kRetryAfter, [this] { SyncLabels(); });
-  });
+  parts_.client.Get(
+      client::kNodes, {"", options_.node}, [this, alive = alive_](Result<Object> node) {
+        if (!*alive) return;
+        if (node) return PatchLabels(*node);
+        if (node.error().Is("NotFound")) return;  // a node that is gone needs no labels
+        log::Warning("agent", "cannot read node {}: {}", options_.node, node.error().message);
+        retry_ = parts_.client.executor().After(kRetryAfter, [this] { SyncLabels(); });
+      });
 }
 
 void NodeAgent::PatchLabels(const Object& node) {
@@ -79,15 +81,13 @@ void NodeAgent::PatchLabels(const Object& node) {
     ++changes;
   }
   if (changes == 0) return;
-  parts_.client.Patch(client::kNodes, {"", options_.node}, client::PatchType::kMerge,
-                      std::move(edit).Finish(), {.field_manager = "gpu-feature-discovery"},
-                      [this, alive = alive_](Result<Object> result) {
-                        if (!*alive || result || result.error().Is("NotFound")) return;
-                        log::Warning("agent", "cannot label node {}: {}", options_.node,
-                                     result.error().message);
-                        retry_ = parts_.client.executor().After(kRetryAfter,
-                                                                [this] { SyncLabels(); });
-                      });
+  parts_.client.Patch(
+      client::kNodes, {"", options_.node}, client::PatchType::kMerge, std::move(edit).Finish(),
+      {.field_manager = "gpu-feature-discovery"}, [this, alive = alive_](Result<Object> result) {
+        if (!*alive || result || result.error().Is("NotFound")) return;
+        log::Warning("agent", "cannot label node {}: {}", options_.node, result.error().message);
+        retry_ = parts_.client.executor().After(kRetryAfter, [this] { SyncLabels(); });
+      });
 }
 
 }  // namespace sextant::agent

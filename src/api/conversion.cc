@@ -45,8 +45,7 @@ const Conversion* Find(const Resource& resource) {
 
 // The schema of the stored form: the same kind in the stored group.
 const Message* StoredMessage(const Conversion& conversion, const Resource& resource) {
-  return Registry::Builtin()
-      .FindKindMessage({"", conversion.stored_api_version}, resource.kind);
+  return Registry::Builtin().FindKindMessage({"", conversion.stored_api_version}, resource.kind);
 }
 
 Object Convert(const Object& object, const Conversion& conversion, bool to_stored,

@@ -1,5 +1,5 @@
-// Conversion between the versions in which one stored kind is served. Most kinds have one version and
-// pass through; Events are served as core/v1 and events.k8s.io/v1 and stored as core/v1.
+// Conversion between the versions in which one stored kind is served. Most kinds have one version
+// and pass through; Events are served as core/v1 and events.k8s.io/v1 and stored as core/v1.
 // Source: k8s.io/kubernetes pkg/apis/events/v1/conversion.go. Pure; any thread.
 #pragma once
 

@@ -13,7 +13,8 @@ TEST(NearestTest, CountsChanges) {
 }
 
 TEST(NearestTest, FindsTheNearestOrNothing) {
-  const std::vector<std::string> words = {"GangScheduling", "GenericWorkload", "DRAListTypeAttributes"};
+  const std::vector<std::string> words = {"GangScheduling", "GenericWorkload",
+                                          "DRAListTypeAttributes"};
   EXPECT_EQ(Nearest("gangSchedulin", words), "GangScheduling");
   EXPECT_EQ(Nearest("GenericWorkloads", words), "GenericWorkload");
   EXPECT_EQ(Nearest("Completely", words), "");

@@ -22,7 +22,9 @@ TEST(StrandTest, KeepsOrderOnAPool) {
 TEST(StrandTest, RunsWhatWasPostedBeforeItIsDropped) {
   ThreadPool pool("strand-test", 1);
   std::latch done(1);
-  { Strand(pool).Post([&done] { done.count_down(); }); }
+  {
+    Strand(pool).Post([&done] { done.count_down(); });
+  }
   done.wait();
 }
 

@@ -16,21 +16,21 @@ namespace sextant::cli {
 enum class Output { kText, kJson };
 
 struct UpOptions {
-  std::string name;          // empty: the file's, else "gpu-lab" ("kind" for kind's own words)
-  std::string config_file;   // "-": standard input
+  std::string name;         // empty: the file's, else "gpu-lab" ("kind" for kind's own words)
+  std::string config_file;  // "-": standard input
   std::vector<std::string> gpu_pools;  // NAME=MODEL[:COUNT]
   std::string gpu_nodes;               // first, all, or names with commas
   std::string gpu_allocation = "plugin";
-  int nodes = 0;                       // workers, without --config
+  int nodes = 0;  // workers, without --config
   std::string runtime = "auto";
-  std::string wait;                    // a Go duration; empty: not
+  std::string wait;  // a Go duration; empty: not
   std::string kubeconfig;
   std::string context_name;
   std::string listen;
-  int port = -1;                       // -1: not given
+  int port = -1;  // -1: not given
   bool ephemeral = false;
   bool foreground = false;
-  bool as_kind = false;                // kind's names and words
+  bool as_kind = false;  // kind's names and words
 };
 int Up(const UpOptions& options);
 

@@ -21,8 +21,8 @@ int Models(Output output) {
   api::Editor edit;
   edit.Root().SetList();
   if (output == Output::kText) {
-    fmt::print("{:<22} {:<34} {:>10}  {:<13} {}\n", "MODEL", "PRODUCT", "MEMORY MiB", "ARCHITECTURE",
-               "ALSO CALLED");
+    fmt::print("{:<22} {:<34} {:>10}  {:<13} {}\n", "MODEL", "PRODUCT", "MEMORY MiB",
+               "ARCHITECTURE", "ALSO CALLED");
   }
   for (const gpu::Model& model : gpu::Catalogue().models) {
     api::Mut out = edit.Root().Append();

@@ -17,7 +17,8 @@ namespace {
 constexpr size_t kMaxKubeconfig = 1 << 20;
 
 void Print(const api::Object& object) {
-  fmt::print("{}", api::ToJson(object.root(), {.indent = 2, .newline = true, .escape_html = false}));
+  fmt::print("{}",
+             api::ToJson(object.root(), {.indent = 2, .newline = true, .escape_html = false}));
 }
 
 std::vector<std::string> NodeNames(const lab::LabState& state, const lab::LabRecord& record) {
@@ -58,9 +59,9 @@ int Stop(const std::string& name) {
   auto record = state->Read();
   if (!record) return Report(record.error());
   if (record->ephemeral) {
-    return Report(UsageError(fmt::format(
-        "the lab {} is ephemeral: stopping would lose it; `sextant down` takes it down",
-        state->name())));
+    return Report(UsageError(
+        fmt::format("the lab {} is ephemeral: stopping would lose it; `sextant down` takes it down",
+                    state->name())));
   }
   if (auto stopped = StopProcess(*state); !stopped) return Report(stopped.error());
   fmt::print(stderr, "The lab {} is stopped; its state stays in {}\n", state->name(),
@@ -134,11 +135,12 @@ int LabStatusOf(const std::string& name, Output output) {
     Print(std::move(edit).Finish());
     return 0;
   }
-  fmt::print("lab      {} ({})\nserver   {}\npid      {}\nnodes    {}\nversion  {}\nruntime  {}\n"
-             "context  {}\nstate    {}\n",
-             state->name(), running ? "running, simulated GPUs" : "stopped", status->server,
-             status->pid, fmt::join(nodes, ", "), version::kKubernetes, status->runtime,
-             record->context, state->directory());
+  fmt::print(
+      "lab      {} ({})\nserver   {}\npid      {}\nnodes    {}\nversion  {}\nruntime  {}\n"
+      "context  {}\nstate    {}\n",
+      state->name(), running ? "running, simulated GPUs" : "stopped", status->server, status->pid,
+      fmt::join(nodes, ", "), version::kKubernetes, status->runtime, record->context,
+      state->directory());
   if (!status->explanation.empty()) fmt::print("note     {}\n", status->explanation);
   return 0;
 }

@@ -1,8 +1,7 @@
 // The command line: arguments to options, nothing else. CLI11 is seen in this file only.
-#include <CLI/CLI.hpp>
-
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstring>
 
@@ -81,8 +80,8 @@ void DefineLabs(CLI::App& app, Parsed& p) {
   AddName(*down, p);
   down->add_option("--kubeconfig", p.kubeconfig, "kubeconfig file to take the context out of");
   AddName(*Sub(app, "stop", "Stop a lab; its state is kept", p, [&p] { return Stop(p.name); }), p);
-  CLI::App* start = Sub(app, "start", "Start a stopped lab", p,
-                        [&p] { return Start(p.name, p.wait); });
+  CLI::App* start =
+      Sub(app, "start", "Start a stopped lab", p, [&p] { return Start(p.name, p.wait); });
   AddName(*start, p);
   start->add_option("--wait", p.wait, "wait until the nodes are Ready with their GPUs");
   AddOutput(*Sub(app, "list", "List the labs", p, [&p] { return List(p.form()); }), p);
@@ -90,8 +89,9 @@ void DefineLabs(CLI::App& app, Parsed& p) {
                          [&p] { return LabStatusOf(p.name, p.form()); });
   AddName(*status, p);
   AddOutput(*status, p);
-  AddName(*Sub(app, "kubeconfig", "Print a lab's kubeconfig", p,
-               [&p] { return Kubeconfig(p.name); }), p);
+  AddName(
+      *Sub(app, "kubeconfig", "Print a lab's kubeconfig", p, [&p] { return Kubeconfig(p.name); }),
+      p);
 }
 
 void DefineKind(CLI::App& app, Parsed& p) {
@@ -106,20 +106,20 @@ void DefineKind(CLI::App& app, Parsed& p) {
   cluster->add_flag("--retain", p.ignored, "ignored: nothing is left of what did not start");
   CLI::App* remove = app.add_subcommand("delete", "kind's words: delete cluster");
   remove->require_subcommand(1);
-  CLI::App* gone = Sub(*remove, "cluster", "Delete a cluster", p, [&p] {
-    return Down(p.name.empty() ? "kind" : p.name, p.kubeconfig, true);
-  });
+  CLI::App* gone = Sub(*remove, "cluster", "Delete a cluster", p,
+                       [&p] { return Down(p.name.empty() ? "kind" : p.name, p.kubeconfig, true); });
   AddName(*gone, p);
   gone->add_option("--kubeconfig", p.kubeconfig, "kubeconfig file to take the context out of");
   CLI::App* get = app.add_subcommand("get", "kind's words: get clusters, nodes, kubeconfig");
   get->require_subcommand(1);
   Sub(*get, "clusters", "List the clusters", p, [] { return GetClusters(); });
-  CLI::App* nodes = Sub(*get, "nodes", "List a cluster's nodes", p,
-                        [&p] { return GetNodes(p.name, p.form()); });
+  CLI::App* nodes =
+      Sub(*get, "nodes", "List a cluster's nodes", p, [&p] { return GetNodes(p.name, p.form()); });
   AddName(*nodes, p);
   AddOutput(*nodes, p);
   AddName(*Sub(*get, "kubeconfig", "Print a cluster's kubeconfig", p,
-               [&p] { return Kubeconfig(p.name); }), p);
+               [&p] { return Kubeconfig(p.name); }),
+          p);
 }
 
 void DefineNode(CLI::App& app, Parsed& p) {
@@ -131,8 +131,8 @@ void DefineNode(CLI::App& app, Parsed& p) {
       {"stop", "Switch a node off, as pulling its plug would", NodeAction::kStop},
       {"start", "Switch a node on again", NodeAction::kStart}};
   for (const auto& [name, help, action] : actions) {
-    CLI::App* sub = Sub(*node, name, help, p,
-                        [&p, chosen = action] { return Node(chosen, p.name, p.node); });
+    CLI::App* sub =
+        Sub(*node, name, help, p, [&p, chosen = action] { return Node(chosen, p.name, p.node); });
     sub->add_option("node", p.node, "name of the node")->required();
     AddName(*sub, p);
   }
@@ -141,9 +141,8 @@ void DefineNode(CLI::App& app, Parsed& p) {
 void DefineInfo(CLI::App& app, Parsed& p) {
   AddOutput(*Sub(app, "models", "List the GPU models", p, [&p] { return Models(p.form()); }), p);
   AddOutput(*Sub(app, "version", "Show the version", p, [&p] { return Version(p.form()); }), p);
-  CLI::App* smi = Sub(app, "nvidia-smi", "What nvidia-smi shows on a node's host", p, [&p] {
-    return NvidiaSmi(p.name, p.node, p.rest);
-  });
+  CLI::App* smi = Sub(app, "nvidia-smi", "What nvidia-smi shows on a node's host", p,
+                      [&p] { return NvidiaSmi(p.name, p.node, p.rest); });
   AddName(*smi, p);
   smi->add_option("--node", p.node, "name of the node")->required();
   smi->allow_extras();
@@ -215,8 +214,9 @@ int Main(int argc, char** argv) {
   Parsed p;
   const char* slash = std::strrchr(argv[0], '/');
   const std::string program = slash ? slash + 1 : argv[0];
-  CLI::App app{"Kubernetes with simulated GPUs, the GPU node agent, and the layer-by-layer preflight",
-               program};
+  CLI::App app{
+      "Kubernetes with simulated GPUs, the GPU node agent, and the layer-by-layer preflight",
+      program};
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string(version::kSextant));
   DefineUp(app, p);

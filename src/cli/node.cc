@@ -46,11 +46,13 @@ int Node(NodeAction action, const std::string& name, const std::string& node) {
       done = "removed";
       break;
     case NodeAction::kStop:
-      result = (*session)->calls().Patch(client::kNodes, {"", node}, client::PatchType::kMerge, Power("off"));
+      result = (*session)->calls().Patch(client::kNodes, {"", node}, client::PatchType::kMerge,
+                                         Power("off"));
       done = "stopped";
       break;
     case NodeAction::kStart:
-      result = (*session)->calls().Patch(client::kNodes, {"", node}, client::PatchType::kMerge, Power("on"));
+      result = (*session)->calls().Patch(client::kNodes, {"", node}, client::PatchType::kMerge,
+                                         Power("on"));
       done = "started";
       break;
   }

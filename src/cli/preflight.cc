@@ -25,8 +25,8 @@ int RunRecorder(const PreflightOptions& options) {
   recorder.directory = options.evidence_directory;
   const char* path = std::getenv("PATH");
   recorder.path = path ? path : "";
-  recorder.command = {"sextant",         "preflight", "--track",          options.track,
-                      "--kind",          options.kind, "--experiment-id", options.experiment_id};
+  recorder.command = {"sextant", "preflight",  "--track",         options.track,
+                      "--kind",  options.kind, "--experiment-id", options.experiment_id};
   for (const std::string& name : options.require_executables) {
     recorder.command.insert(recorder.command.end(), {"--require-executable", name});
   }
@@ -55,13 +55,14 @@ int Preflight(const PreflightOptions& options, Output output) {
   walk.ns = client::NamespaceFor(*config, options.context);
   walk.context = options.context.empty() ? config->current_context : options.context;
   walk.sleep = [](Duration d) {
-    ::usleep(static_cast<useconds_t>(
-        std::chrono::duration_cast<std::chrono::microseconds>(d).count()));
+    ::usleep(
+        static_cast<useconds_t>(std::chrono::duration_cast<std::chrono::microseconds>(d).count()));
   };
   const preflight::Report report = preflight::Walk(session.client(), clock, random, walk);
   if (output == Output::kJson) {
     const api::Object json = preflight::ReportJson(report);
-    fmt::print("{}", api::ToJson(json.root(), {.indent = 2, .newline = true, .escape_html = false}));
+    fmt::print("{}",
+               api::ToJson(json.root(), {.indent = 2, .newline = true, .escape_html = false}));
   } else {
     fmt::print("{}", preflight::ReportText(report));
     if (!report.pod_log.empty()) fmt::print("\nlog of the capability Pod:\n{}", report.pod_log);

@@ -79,7 +79,8 @@ Result<api::Object> NextReport(const Child& child, std::string& buffer, Duration
       buffer.erase(0, newline + 1);
       return api::ParseJson(line);
     }
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - clock.Monotonic());
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(end - clock.Monotonic());
     if (left.count() <= 0 || buffer.size() > kMaxLine) {
       return Fail(Timeout(fmt::format("the lab did not come up in time; its log is {}", log), 0));
     }
@@ -197,10 +198,10 @@ Result<lab::LabState> FindLab(const std::string& name) {
     ASSIGN_OR_RETURN(lab::LabState state, lab::LabState::Of(name));
     if (state.exists()) return state;
     ASSIGN_OR_RETURN(const std::vector<std::string> names, lab::LabState::List());
-    return Fail(UsageError(fmt::format(
-        "there is no lab {}{}", name,
-        names.empty() ? "; `sextant up` makes one"
-                      : fmt::format("; there are: {}", fmt::join(names, ", ")))));
+    return Fail(UsageError(
+        fmt::format("there is no lab {}{}", name,
+                    names.empty() ? "; `sextant up` makes one"
+                                  : fmt::format("; there are: {}", fmt::join(names, ", ")))));
   }
   ASSIGN_OR_RETURN(const std::vector<std::string> names, lab::LabState::List());
   if (names.empty()) return Fail(UsageError("there is no lab; `sextant up` makes one"));
@@ -208,8 +209,8 @@ Result<lab::LabState> FindLab(const std::string& name) {
   if (std::find(names.begin(), names.end(), "gpu-lab") != names.end()) {
     return lab::LabState::Of("gpu-lab");
   }
-  return Fail(UsageError(fmt::format("which lab? say --name; there are: {}",
-                                     fmt::join(names, ", "))));
+  return Fail(
+      UsageError(fmt::format("which lab? say --name; there are: {}", fmt::join(names, ", "))));
 }
 
 }  // namespace sextant::cli

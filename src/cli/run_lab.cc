@@ -42,9 +42,13 @@ api::Object AccessReport(const lab::Access& access) {
 }
 
 client::ContextEntry EntryOf(const lab::LabRecord& record, const lab::Access& access) {
-  return {.name = record.context, .server = access.server, .ca_pem = access.ca_pem,
-          .client_cert_pem = access.admin.cert_pem, .client_key_pem = access.admin.key_pem,
-          .token = {}, .tls_server_name = {}};
+  return {.name = record.context,
+          .server = access.server,
+          .ca_pem = access.ca_pem,
+          .client_cert_pem = access.admin.cert_pem,
+          .client_key_pem = access.admin.key_pem,
+          .token = {},
+          .tls_server_name = {}};
 }
 
 // The signals that end a lab, blocked in every thread and taken by this one.
@@ -66,8 +70,8 @@ Result<std::unique_ptr<lab::Lab>> Serve(lab::LabState& state, lab::LabRecord& re
   }
   RETURN_IF_ERROR(WriteFileAtomic(state.file("admin.kubeconfig"),
                                   client::KubeconfigText(EntryOf(record, lab->access())), 0600));
-  RETURN_IF_ERROR(state.WriteStatus(
-      {::getpid(), server, lab->runtime_level(), lab->runtime_explanation()}));
+  RETURN_IF_ERROR(
+      state.WriteStatus({::getpid(), server, lab->runtime_level(), lab->runtime_explanation()}));
   return lab;
 }
 
@@ -88,8 +92,8 @@ int RunLab(const std::string& name, const std::string& wait) {
   }
   Tell(listens, AccessReport((*lab)->access()));
   if (!listens) {
-    auto merged = client::MergeContext(EntryOf(*record, (*lab)->access()),
-                                       {.path = record->kubeconfig});
+    auto merged =
+        client::MergeContext(EntryOf(*record, (*lab)->access()), {.path = record->kubeconfig});
     if (!merged) return Report(merged.error());
     fmt::print(stderr, "serving {} as context {}; end with Ctrl-C\n", (*lab)->access().server,
                record->context);

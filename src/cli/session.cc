@@ -10,9 +10,10 @@ Session::Session(client::RemoteOptions options)
 
 Result<std::unique_ptr<Session>> Session::ToLab(const lab::LabState& state) {
   if (!state.running()) {
-    return Fail(UsageError(fmt::format("the lab {} does not run; `sextant start --name {}` brings "
-                                       "it up",
-                                       state.name(), state.name())));
+    return Fail(
+        UsageError(fmt::format("the lab {} does not run; `sextant start --name {}` brings "
+                               "it up",
+                               state.name(), state.name())));
   }
   ASSIGN_OR_RETURN(const client::Kubeconfig config,
                    client::LoadKubeconfig({.path = state.file("admin.kubeconfig")}));

@@ -53,7 +53,8 @@ Result<lab::PoolConfig> ParsePool(const std::string& text, const std::string& al
     model.resize(colon);
   }
   auto found = gpu::FindModel(model);
-  if (!found) return Fail(UsageError(fmt::format("--gpu-pool {}: {}", text, found.error().message)));
+  if (!found)
+    return Fail(UsageError(fmt::format("--gpu-pool {}: {}", text, found.error().message)));
   pool.model = (*found)->id;
   pool.count = count.value_or((*found)->server.count > 0 ? (*found)->server.count : 8);
   pool.allocation = allocation;
@@ -92,8 +93,8 @@ Status LabelNodes(const std::string& which, const std::string& pool, lab::LabCon
     if (node == config.nodes.end()) {
       std::vector<std::string> names;
       for (const lab::NodeConfig& n : config.nodes) names.push_back(n.name);
-      return Fail(UsageError(fmt::format("--gpu-nodes {}: no such node; there are {}", name,
-                                         fmt::join(names, ", "))));
+      return Fail(UsageError(
+          fmt::format("--gpu-nodes {}: no such node; there are {}", name, fmt::join(names, ", "))));
     }
     node->labels[key] = pool;
   }
@@ -152,16 +153,18 @@ Status CheckFree(const lab::LabState& state, const UpOptions& options) {
           "failed to create cluster: node(s) already exist for a cluster with the name \"{}\"",
           state.name())));
     }
-    return Fail(UsageError(fmt::format("the lab {} is running already; see `sextant status --name "
-                                       "{}`, or take it down with `sextant down --name {}`",
-                                       state.name(), state.name(), state.name())));
+    return Fail(
+        UsageError(fmt::format("the lab {} is running already; see `sextant status --name "
+                               "{}`, or take it down with `sextant down --name {}`",
+                               state.name(), state.name(), state.name())));
   }
   if (!state.exists()) return {};
   auto record = state.Read();
   if (record && record->ephemeral) return state.Remove();
-  return Fail(UsageError(fmt::format("the lab {} exists and is stopped: `sextant start --name {}` "
-                                     "brings it back, `sextant down --name {}` removes it",
-                                     state.name(), state.name(), state.name())));
+  return Fail(
+      UsageError(fmt::format("the lab {} exists and is stopped: `sextant start --name {}` "
+                             "brings it back, `sextant down --name {}` removes it",
+                             state.name(), state.name(), state.name())));
 }
 
 }  // namespace
@@ -176,8 +179,8 @@ int Up(const UpOptions& options) {
   if (auto free = CheckFree(*state, options); !free) return Report(free.error());
   if (auto written = state->Write(*record); !written) return Report(written.error());
   if (options.foreground) return RunLab(record->config.name, options.wait);
-  return Launch(*state, *record, {.wait = options.wait, .created = true,
-                                  .as_kind = options.as_kind});
+  return Launch(*state, *record,
+                {.wait = options.wait, .created = true, .as_kind = options.as_kind});
 }
 
 }  // namespace sextant::cli

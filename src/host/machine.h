@@ -1,5 +1,5 @@
-// What a machine says about its GPUs: the source that a node agent reads. On a real machine NVML and
-// sysfs stand behind it (a later issue); in a lab a simulated machine does.
+// What a machine says about its GPUs: the source that a node agent reads. On a real machine NVML
+// and sysfs stand behind it (a later issue); in a lab a simulated machine does.
 //
 // Threads: everything on one loop.
 #pragma once

@@ -12,10 +12,10 @@
 namespace sextant::lab {
 
 struct NodeConfig {
-  std::string name;           // "gpu-lab-worker2", as kind names nodes
+  std::string name;  // "gpu-lab-worker2", as kind names nodes
   bool control_plane = false;
   std::map<std::string, std::string> labels;
-  std::string image;          // as in the file, for the record
+  std::string image;  // as in the file, for the record
 };
 
 struct PoolConfig {
@@ -29,10 +29,10 @@ enum class RuntimeMode { kAuto, kProcess, kSimulated };
 
 struct LabConfig {
   std::string name = "gpu-lab";
-  std::vector<NodeConfig> nodes;      // never empty; the first is a control plane
-  std::vector<PoolConfig> pools;      // by flag or file; "default" is added if it is not among them
+  std::vector<NodeConfig> nodes;  // never empty; the first is a control plane
+  std::vector<PoolConfig> pools;  // by flag or file; "default" is added if it is not among them
   std::string listen_address = "127.0.0.1";
-  int port = 0;                       // 0: any free port
+  int port = 0;  // 0: any free port
   RuntimeMode runtime = RuntimeMode::kAuto;
   std::map<std::string, bool> feature_gates;
   std::map<std::string, std::string> runtime_config;  // "resource.k8s.io/v1beta1" → "true"

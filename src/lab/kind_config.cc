@@ -17,8 +17,8 @@ using api::Value;
 constexpr size_t kMaxNodes = 10'000;
 
 enum class Use : uint8_t {
-  kRead,     // has an effect
-  kNoEffect, // accepted: there is nothing here that it could change
+  kRead,      // has an effect
+  kNoEffect,  // accepted: there is nothing here that it could change
   kRefused,
 };
 struct Key {
@@ -94,8 +94,8 @@ class Reader {
   template <size_t N>
   Status CheckKeys(Value map, std::string_view path, const std::array<Key, N>& known) {
     for (auto [name, value] : map.members()) {
-      const auto key = std::find_if(known.begin(), known.end(),
-                                    [&](const Key& k) { return k.name == name; });
+      const auto key =
+          std::find_if(known.begin(), known.end(), [&](const Key& k) { return k.name == name; });
       const std::string full = fmt::format("{}{}", path, name);
       if (key == known.end()) {
         std::vector<std::string> names;
@@ -143,8 +143,8 @@ class Reader {
                                    DidYouMean(name, GateNames())));
     }
     if (gate && gate->locked && gate->on != on) {
-      return Wrong(at, fmt::format("feature gate {} is locked to {} in Kubernetes 1.36", name,
-                                   gate->on));
+      return Wrong(
+          at, fmt::format("feature gate {} is locked to {} in Kubernetes 1.36", name, gate->on));
     }
     out_.config.feature_gates[std::string(name)] = on;
     return {};
@@ -174,9 +174,9 @@ class Reader {
 
   Status ReadRuntimeConfig(Value config) {
     for (auto [version, value] : config.members()) {
-      RETURN_IF_ERROR(SetRuntimeConfig(
-          value, version,
-          value.kind() == api::Kind::kBool ? (value.AsBool() ? "true" : "false")
+      RETURN_IF_ERROR(SetRuntimeConfig(value, version,
+                                       value.kind() == api::Kind::kBool
+                                           ? (value.AsBool() ? "true" : "false")
                                            : value.AsString()));
     }
     return {};
@@ -218,8 +218,8 @@ class Reader {
     }
     if (name == "enable-admission-plugins") {
       out_.config.admission_plugins.emplace_back(value);
-      Notice(fmt::format("enable-admission-plugins={}: plugins that this server lacks have no effect",
-                         value));
+      Notice(fmt::format(
+          "enable-admission-plugins={}: plugins that this server lacks have no effect", value));
       return {};
     }
     return Wrong(at, fmt::format("kubeadmConfigPatches: the argument --{} is not supported", name));
@@ -228,8 +228,8 @@ class Reader {
   // Arguments as kubeadm v1beta4 lists them ({name, value}) or as v1beta3 maps them.
   Status ReadArguments(Value at, Value arguments, NodeConfig* node) {
     for (Value argument : arguments.items()) {
-      RETURN_IF_ERROR(ApplyArgument(at, argument["name"].AsString(), argument["value"].AsString(),
-                                    node));
+      RETURN_IF_ERROR(
+          ApplyArgument(at, argument["name"].AsString(), argument["value"].AsString(), node));
     }
     for (auto [name, value] : arguments.members()) {
       RETURN_IF_ERROR(ApplyArgument(at, name, value.AsString(), node));
@@ -256,7 +256,8 @@ class Reader {
         } else if (kind == "KubeletConfiguration") {
           Notice("kubeadmConfigPatches: KubeletConfiguration has no effect on simulated kubelets");
         } else {
-          return Wrong(patch, fmt::format("kubeadmConfigPatches: kind \"{}\" is not supported", kind));
+          return Wrong(patch,
+                       fmt::format("kubeadmConfigPatches: kind \"{}\" is not supported", kind));
         }
       }
     }
@@ -285,7 +286,8 @@ class Reader {
       NodeConfig out;
       const std::string_view role = node["role"].AsString("control-plane");
       if (role != "control-plane" && role != "worker") {
-        return Wrong(node["role"], fmt::format("role: \"{}\" must be control-plane or worker", role));
+        return Wrong(node["role"],
+                     fmt::format("role: \"{}\" must be control-plane or worker", role));
       }
       out.control_plane = role == "control-plane";
       control_plane = control_plane || out.control_plane;

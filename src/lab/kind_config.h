@@ -1,5 +1,5 @@
-// kind's cluster file (kind.x-k8s.io/v1alpha4), read as it is. Every field is honoured or refused by
-// name; what is accepted without an effect is named in a notice.
+// kind's cluster file (kind.x-k8s.io/v1alpha4), read as it is. Every field is honoured or refused
+// by name; what is accepted without an effect is named in a notice.
 //
 //   ASSIGN_OR_RETURN(KindFile file, ReadKindFile(text, "fake-gpu-cluster.yaml"));
 //

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/version.h"
 #include "client/events.h"
 #include "client/informer.h"
 #include "controllers/controllers.h"
@@ -18,7 +19,6 @@
 #include "scheduler/scheduler.h"
 #include "server/api_server.h"
 #include "server/served.h"
-#include "base/version.h"
 
 namespace sextant::lab {
 namespace {
@@ -145,8 +145,8 @@ Status Lab::Parts::LoadPki() {
 }
 
 Status Lab::Parts::StartServer() {
-  pipeline = std::make_unique<server::Pipeline>(server::PipelineParts{
-      *store, core, workers, *authorizer, server::DefaultAdmission()});
+  pipeline = std::make_unique<server::Pipeline>(
+      server::PipelineParts{*store, core, workers, *authorizer, server::DefaultAdmission()});
   ASSIGN_OR_RETURN(tokens, server::MakeTokenIssuer(pki.token_key_pem, std::string(kIssuer)));
   authenticator = std::make_unique<server::Authenticator>(*tokens, *pipeline);
   registries = std::make_unique<server::RegistrySource>(
@@ -158,14 +158,14 @@ Status Lab::Parts::StartServer() {
   api = std::make_unique<server::ApiServer>(server::ServerParts{
       *pipeline, *authenticator, *registries, nodes.get(), std::string(version::kKubernetes),
       std::string(version::kCommit), std::string(version::kBuildDate), asked});
-  ASSIGN_OR_RETURN(const KeyAndCert cert,
-                   pki.Issue(ApiServerSpec({config.name + "-control-plane"},
-                                           {config.listen_address}),
-                             clock.Now()));
+  ASSIGN_OR_RETURN(const KeyAndCert cert, pki.Issue(ApiServerSpec({config.name + "-control-plane"},
+                                                                  {config.listen_address}),
+                                                    clock.Now()));
   net::ServerOptions options;
-  options.listen = {.address = config.listen_address,
-                    .port = static_cast<uint16_t>(config.port), .path = {}};
-  options.tls = net::ServerTls{{cert.cert_pem + pki.ca.cert_pem, cert.key_pem}, {}, pki.ca.cert_pem};
+  options.listen = {
+      .address = config.listen_address, .port = static_cast<uint16_t>(config.port), .path = {}};
+  options.tls =
+      net::ServerTls{{cert.cert_pem + pki.ca.cert_pem, cert.key_pem}, {}, pki.ca.cert_pem};
   ASSIGN_OR_RETURN(listener, net::Server::Start({&io}, std::move(options),
                                                 [this](net::Request request, auto writer) {
                                                   api->Handle(std::move(request), writer);
@@ -201,8 +201,8 @@ Status Lab::Parts::StartActors() {
         *scheduler_client, *scheduler_informers, scheduler::SchedulerOptions{},
         [this](const api::Object& about, std::string_view type, std::string_view reason,
                std::string_view, std::string note) {
-          const auto kind = type == "Warning" ? client::EventKind::kWarning
-                                              : client::EventKind::kNormal;
+          const auto kind =
+              type == "Warning" ? client::EventKind::kWarning : client::EventKind::kNormal;
           scheduler_events->Tell(client::ReferenceTo(about), kind, reason, note);
         },
         RandomSeed());

@@ -20,7 +20,7 @@
 namespace sextant::lab {
 
 struct LabPaths {
-  std::string directory;  // state: lab.db, nodes/...; must exist (a temporary one if ephemeral)
+  std::string directory;   // state: lab.db, nodes/...; must exist (a temporary one if ephemeral)
   bool ephemeral = false;  // the store is kept in memory only
 };
 

@@ -72,9 +72,10 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
     node_informers_ = std::make_unique<client::SharedInformers>(*node_client_);
     feed_ = std::make_unique<kubelet::NodeFeed>(*node_informers_);
     agent_client_ = api.Client(AgentUser(), parts_.core);
-    nodes_watch_ = informers.For({.gvr = client::kNodes}).Subscribe([this](const client::Change& c) {
-      c.deleted() ? NodeDeleted(std::string(c.before.name())) : NodeSeen(c.after);
-    });
+    nodes_watch_ =
+        informers.For({.gvr = client::kNodes}).Subscribe([this](const client::Change& c) {
+          c.deleted() ? NodeDeleted(std::string(c.before.name())) : NodeSeen(c.after);
+        });
     for (const NodeConfig& node : parts_.config.nodes) AddNode(node);
   }
 
@@ -164,8 +165,8 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
     }
     kubelet::ProcessRuntimeOptions options;
     options.toolbox.directory = parts_.paths.directory + "/runtime";
-    runtime_ = std::make_unique<kubelet::ProcessRuntime>(std::move(options), parts_.clock,
-                                                         parts_.core);
+    runtime_ =
+        std::make_unique<kubelet::ProcessRuntime>(std::move(options), parts_.clock, parts_.core);
     materialise_ = true;
   }
 
@@ -185,8 +186,7 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
     options.port = listener_->endpoint().port;
     options.materialise = materialise_;
     node->kubelet = std::make_unique<kubelet::Kubelet>(
-        kubelet::KubeletParts{*node->client, *feed_, *runtime_, node->machine,
-                              parts_.files, *this},
+        kubelet::KubeletParts{*node->client, *feed_, *runtime_, node->machine, parts_.files, *this},
         std::move(options));
     kubelets_.Add(*node->kubelet);
     node->kubelet->Start();

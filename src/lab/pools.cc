@@ -130,8 +130,9 @@ Pools::Pools(client::Client& client, client::SharedInformers& informers, Machine
     : client_(client),
       nodes_(informers.For({.gvr = client::kNodes})),
       pools_(informers.For({.gvr = client::kGpuPools})),
-      topologies_(informers.For({.gvr = client::kConfigMaps,
-                                 .field_selector = fmt::format("metadata.name={}", kTopologyName)})),
+      topologies_(
+          informers.For({.gvr = client::kConfigMaps,
+                         .field_selector = fmt::format("metadata.name={}", kTopologyName)})),
       machines_(std::move(machines)),
       options_(std::move(options)),
       nodes_queue_(client.executor(), {.parallel = 16},
@@ -147,7 +148,8 @@ Pools::~Pools() { *alive_ = false; }
 void Pools::Start() {
   subscriptions_.push_back(nodes_.Subscribe([this](const client::Change& c) { OnNode(c); }));
   subscriptions_.push_back(pools_.Subscribe([this](const client::Change& c) { OnPool(c); }));
-  subscriptions_.push_back(topologies_.Subscribe([this](const client::Change& c) { OnTopology(c); }));
+  subscriptions_.push_back(
+      topologies_.Subscribe([this](const client::Change& c) { OnTopology(c); }));
 }
 
 std::string Pools::PoolOf(const Object& node) const {
@@ -236,10 +238,9 @@ void Pools::SyncPool(const std::string& name, Done done) {
                                  : cards.error().message);
   const Value old = pool["status"]["conditions"].at(0);
   const bool same_state = old["status"].AsString() == (cards ? "True" : "False");
-  condition.Set("lastTransitionTime",
-                same_state && old["lastTransitionTime"]
-                    ? std::string(old["lastTransitionTime"].AsString())
-                    : FormatTime(client_.executor().clock().Now()));
+  condition.Set("lastTransitionTime", same_state && old["lastTransitionTime"]
+                                          ? std::string(old["lastTransitionTime"].AsString())
+                                          : FormatTime(client_.executor().clock().Now()));
   const Object patch = std::move(edit).Finish();
   if (Equal(patch["status"], pool["status"])) return done({});
   client_.Patch(client::kGpuPools, {"", name}, client::PatchType::kMerge, patch,

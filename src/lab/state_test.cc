@@ -18,7 +18,8 @@ class StateTest : public testing::Test {
 TEST_F(StateTest, KeepsARecord) {
   LabRecord record;
   record.config.name = "a";
-  record.config.nodes = {{"a-control-plane", true, {}, "image"}, {"a-worker", false, {{"x", "y"}}, ""}};
+  record.config.nodes = {{"a-control-plane", true, {}, "image"},
+                         {"a-worker", false, {{"x", "y"}}, ""}};
   record.config.pools = {{"default", "l40s", 1, "dra"}};
   record.config.port = 1234;
   record.config.runtime = RuntimeMode::kSimulated;
@@ -52,7 +53,8 @@ TEST_F(StateTest, OneProcessALab) {
 
 TEST_F(StateTest, NamesAreKinds) {
   for (const char* good : {"gpu-lab", "a", "k3s", "a.b"}) EXPECT_TRUE(CheckLabName(good)) << good;
-  for (const char* bad : {"", "A", "a/b", "..", "-a", "a b"}) EXPECT_FALSE(CheckLabName(bad)) << bad;
+  for (const char* bad : {"", "A", "a/b", "..", "-a", "a b"})
+    EXPECT_FALSE(CheckLabName(bad)) << bad;
 }
 
 TEST_F(StateTest, ADamagedRecordIsNamed) {

@@ -73,8 +73,7 @@ Status ReadNew(Value pool, TopologyPool& out) {
   } else if (!profile.empty()) {
     auto model = gpu::FindModel(profile);
     if (!model) {
-      return Fail(BadRequest(
-          fmt::format("{}.gpu.profile: {}", where, model.error().message)));
+      return Fail(BadRequest(fmt::format("{}.gpu.profile: {}", where, model.error().message)));
     }
     out.model = (*model)->id;
     out.count = (*model)->server.count;

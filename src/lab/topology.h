@@ -13,9 +13,9 @@ namespace sextant::lab {
 
 struct TopologyPool {
   std::string name;
-  std::string model;       // a model of the catalogue that stands for it
-  std::string product;     // printed instead of the model's name; empty: the model's
-  int memory_mib = 0;      // instead of the model's; 0: the model's
+  std::string model;    // a model of the catalogue that stands for it
+  std::string product;  // printed instead of the model's name; empty: the model's
+  int memory_mib = 0;   // instead of the model's; 0: the model's
   int count = 0;
   std::vector<std::pair<std::string, int>> devices;            // otherDevices
   std::vector<std::pair<std::string, std::string>> resources;  // new schema

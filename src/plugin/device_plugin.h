@@ -1,6 +1,6 @@
-// The kubelet's device plugin interface (v1beta1) as C++: what a plugin offers and what the kubelet's
-// device manager asks of it. Two ways to join them: in process (in_process.h), and gRPC over unix
-// sockets on a real node.
+// The kubelet's device plugin interface (v1beta1) as C++: what a plugin offers and what the
+// kubelet's device manager asks of it. Two ways to join them: in process (in_process.h), and gRPC
+// over unix sockets on a real node.
 //
 // Names and meanings: k8s.io/kubelet pkg/apis/deviceplugin/v1beta1/api.proto at v0.36.3.
 // Threads: both sides live on one Loop; every callback comes later, never inline.

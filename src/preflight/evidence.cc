@@ -43,8 +43,7 @@ void SetCheck(Mut out, const Check& check) {
     one.Set("excerpt", seen.excerpt.substr(0, kMaxExcerpt));
   }
   out.Set("startedAt", FormatMicroTime(check.started));
-  out.Set("durationMs",
-          std::chrono::duration_cast<std::chrono::milliseconds>(check.took).count());
+  out.Set("durationMs", std::chrono::duration_cast<std::chrono::milliseconds>(check.took).count());
 }
 
 // One word for a layer: the worst of its checks.
@@ -68,30 +67,42 @@ std::string_view LayerQuestion(Layer layer) {
 
 std::string_view StatusName(CheckStatus status) {
   switch (status) {
-    case CheckStatus::kPassed: return "passed";
-    case CheckStatus::kFailed: return "failed";
-    case CheckStatus::kSkipped: return "skipped";
-    case CheckStatus::kUnsupported: return "unsupported";
-    case CheckStatus::kError: break;
+    case CheckStatus::kPassed:
+      return "passed";
+    case CheckStatus::kFailed:
+      return "failed";
+    case CheckStatus::kSkipped:
+      return "skipped";
+    case CheckStatus::kUnsupported:
+      return "unsupported";
+    case CheckStatus::kError:
+      break;
   }
   return "error";
 }
 
 std::string_view ModeName(Mode mode) {
   switch (mode) {
-    case Mode::kNone: return "none";
-    case Mode::kSimulated: return "simulated";
-    case Mode::kReal: break;
+    case Mode::kNone:
+      return "none";
+    case Mode::kSimulated:
+      return "simulated";
+    case Mode::kReal:
+      break;
   }
   return "real";
 }
 
 std::string_view VerdictName(Verdict verdict) {
   switch (verdict) {
-    case Verdict::kPassed: return "passed";
-    case Verdict::kFailed: return "failed";
-    case Verdict::kIncomplete: return "incomplete";
-    case Verdict::kError: break;
+    case Verdict::kPassed:
+      return "passed";
+    case Verdict::kFailed:
+      return "failed";
+    case Verdict::kIncomplete:
+      return "incomplete";
+    case Verdict::kError:
+      break;
   }
   return "error";
 }
@@ -127,10 +138,14 @@ Verdict VerdictOf(const std::vector<Check>& checks) {
 
 int ExitCode(Verdict verdict) {
   switch (verdict) {
-    case Verdict::kPassed: return 0;
-    case Verdict::kFailed: return 3;
-    case Verdict::kIncomplete: return 4;
-    case Verdict::kError: break;
+    case Verdict::kPassed:
+      return 0;
+    case Verdict::kFailed:
+      return 3;
+    case Verdict::kIncomplete:
+      return 4;
+    case Verdict::kError:
+      break;
   }
   return 1;
 }

@@ -33,11 +33,11 @@ inline constexpr size_t kMaxExcerpt = 4096;
 
 struct Check {
   Layer layer = Layer::kDriver;
-  std::string id;       // "node.capacity": the stable interface
+  std::string id;  // "node.capacity": the stable interface
   bool required = true;
   CheckStatus status = CheckStatus::kSkipped;
-  std::string code;     // closed list by check: "ALLOCATABLE_ZERO"
-  std::string reason;   // why skipped or unsupported
+  std::string code;    // closed list by check: "ALLOCATABLE_ZERO"
+  std::string reason;  // why skipped or unsupported
   std::vector<std::string> blocked_by;
   std::string summary;  // one line for a person
   std::string expected;

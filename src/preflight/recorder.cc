@@ -24,8 +24,8 @@ Status CheckOptions(const RecorderOptions& options) {
                       return std::isalnum(c) || c == '.' || c == '_' || c == '-';
                     });
   if (!good) {
-    return Fail(UsageError(fmt::format(
-        "--experiment-id '{}': must be letters, digits, '.', '_' and '-'", id)));
+    return Fail(UsageError(
+        fmt::format("--experiment-id '{}': must be letters, digits, '.', '_' and '-'", id)));
   }
   if (options.track.empty()) return Fail(UsageError("--track is missing"));
   if (options.kind.empty()) return Fail(UsageError("--kind is missing"));
@@ -87,7 +87,7 @@ bool OnPath(const std::string& name, const std::string& path) {
     if (end == std::string::npos) end = path.size();
     const std::string folder = end == begin ? "." : path.substr(begin, end - begin);
     const std::string file = folder + "/" + name;
-    struct stat info {};
+    struct stat info{};
     if (::stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
         ::access(file.c_str(), X_OK) == 0) {
       return true;
@@ -111,12 +111,11 @@ Result<Recording> Record(const RecorderOptions& options, const Clock& clock) {
   }
   RETURN_IF_ERROR(MakeDirectories(options.directory, 0755));
   const api::Object evidence = Evidence(options, available, started, clock.Now());
-  RETURN_IF_ERROR(WriteFileAtomic(recording.file,
-                                  api::ToJson(evidence.root(), {.indent = 2, .newline = true}),
-                                  0644));
-  recording.text = fmt::format("required executables: {}\navailable executables: {}\n",
-                               options.required.size(),
-                               std::count(available.begin(), available.end(), true));
+  RETURN_IF_ERROR(WriteFileAtomic(
+      recording.file, api::ToJson(evidence.root(), {.indent = 2, .newline = true}), 0644));
+  recording.text =
+      fmt::format("required executables: {}\navailable executables: {}\n", options.required.size(),
+                  std::count(available.begin(), available.end(), true));
   for (size_t i = 0; i < options.required.size(); ++i) {
     recording.text +=
         fmt::format("{}: {}\n", options.required[i], available[i] ? "available" : "unsupported");

@@ -1,8 +1,8 @@
 // The recorder: a preflight that contacts nothing. It looks whether programs are on PATH and keeps
 // a record that the experiment was skipped, and why; a run that executed nothing is never `passed`.
 //
-// The evidence file <folder>/<experiment-id>.json is never overwritten. It holds no host names, user
-// names or addresses. Blocking; any thread.
+// The evidence file <folder>/<experiment-id>.json is never overwritten. It holds no host names,
+// user names or addresses. Blocking; any thread.
 #pragma once
 
 #include <string>
@@ -14,13 +14,13 @@
 namespace sextant::preflight {
 
 struct RecorderOptions {
-  std::string track;          // "kubernetes"
-  std::string kind;           // "kubernetes-gpu-preflight"
-  std::string experiment_id;  // [A-Za-z0-9._-]+
+  std::string track;                  // "kubernetes"
+  std::string kind;                   // "kubernetes-gpu-preflight"
+  std::string experiment_id;          // [A-Za-z0-9._-]+
   std::vector<std::string> required;  // names of programs
   std::string reason;
   std::string directory = "evidence";
-  std::string path;           // $PATH
+  std::string path;                  // $PATH
   std::vector<std::string> command;  // the command line, for the record
 };
 

@@ -24,8 +24,7 @@ constexpr std::string_view kContainer = "cuda-check";
 
 int64_t GpuCount(Value list) {
   const Value amount = list[kGpu];
-  return amount.IsInt() ? amount.AsInt()
-                        : std::atoll(std::string(amount.AsString("0")).c_str());
+  return amount.IsInt() ? amount.AsInt() : std::atoll(std::string(amount.AsString("0")).c_str());
 }
 
 std::set<std::string> UuidsIn(std::string_view text) {
@@ -145,17 +144,17 @@ class Walker {
     labels.expected = fmt::format("a node with {}=true", kPciLabel);
     if (gpu_nodes_.empty()) {
       labels.observed = fmt::format("none of {} nodes", node_count_);
-      return Refuse(labels, "NFD_LABEL_MISSING",
-                    fmt::format("none of {} nodes is labelled as having an NVIDIA GPU",
-                                node_count_));
+      return Refuse(
+          labels, "NFD_LABEL_MISSING",
+          fmt::format("none of {} nodes is labelled as having an NVIDIA GPU", node_count_));
     }
     std::string summary;
     for (const Object& node : gpu_nodes_) {
       const Value l = node["metadata"]["labels"];
-      const std::string text = fmt::format(
-          "{}: {} x {}, driver {}", node.name(), l["nvidia.com/gpu.count"].AsString("?"),
-          l["nvidia.com/gpu.product"].AsString("?"),
-          l["nvidia.com/cuda.driver-version.full"].AsString("?"));
+      const std::string text = fmt::format("{}: {} x {}, driver {}", node.name(),
+                                           l["nvidia.com/gpu.count"].AsString("?"),
+                                           l["nvidia.com/gpu.product"].AsString("?"),
+                                           l["nvidia.com/cuda.driver-version.full"].AsString("?"));
       See(labels, "kube", fmt::format("v1/nodes/{}", node.name()), text);
       if (summary.empty()) summary = text;
     }
@@ -182,9 +181,9 @@ class Walker {
       total += count;
     }
     if (total == 0) {
-      return Refuse(registered, "NOT_REGISTERED",
-                    fmt::format("no node has {} in its capacity: no device plugin is registered",
-                                kGpu));
+      return Refuse(
+          registered, "NOT_REGISTERED",
+          fmt::format("no node has {} in its capacity: no device plugin is registered", kGpu));
     }
     Pass(registered, fmt::format("{} {} registered", total, kGpu));
     int64_t allocatable = 0;
@@ -269,8 +268,8 @@ class Walker {
       return;
     }
     if (admit_error_) {
-      const std::string code = admit_error_->message.find("quota") != std::string::npos
-                                   ? "QUOTA" : "POLICY";
+      const std::string code =
+          admit_error_->message.find("quota") != std::string::npos ? "QUOTA" : "POLICY";
       Refuse(admitted, code, admit_error_->message);
     } else if (probing_) {
       Pass(admitted, fmt::format("Pod {}/{} was accepted", options_.ns, pod_name_));

@@ -1,9 +1,9 @@
-// The walk: the six layers of a cluster, bottom up, as far as the Kubernetes API shows them. It stops
-// at the lowest layer that fails; what stands above is skipped and says what blocks it.
+// The walk: the six layers of a cluster, bottom up, as far as the Kubernetes API shows them. It
+// stops at the lowest layer that fails; what stands above is skipped and says what blocks it.
 //
-// Without `probe` nothing is executed in the cluster. With it the capability Pod runs once, asks for
-// one GPU, and is removed afterwards.
-// Blocking; the caller's thread, never a loop. Check ids: reference/gpu-faults.md 3.
+// Without `probe` nothing is executed in the cluster. With it the capability Pod runs once, asks
+// for one GPU, and is removed afterwards. Blocking; the caller's thread, never a loop. Check ids:
+// reference/gpu-faults.md 3.
 #pragma once
 
 #include <functional>

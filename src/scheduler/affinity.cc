@@ -97,7 +97,8 @@ Value FirstUntolerated(Value tolerations, Value taints, bool no_schedule, bool n
   for (Value taint : taints.items()) {
     if (!Affects(taint["effect"].AsString(), no_schedule, no_execute)) continue;
     bool tolerated = false;
-    for (Value toleration : tolerations.items()) tolerated = tolerated || Tolerates(toleration, taint);
+    for (Value toleration : tolerations.items())
+      tolerated = tolerated || Tolerates(toleration, taint);
     if (!tolerated) return taint;
   }
   return {};

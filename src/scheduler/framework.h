@@ -2,7 +2,8 @@
 //
 // A plugin is a small object with a name; it implements the points it cares about. A cycle asks, in
 // order: PreEnqueue (at the queue's door), PreFilter, Filter (per node), PostFilter (when no node
-// fits), Score, Reserve, Permit, PreBind, Bind. Data that a cycle computes once lives in CycleState.
+// fits), Score, Reserve, Permit, PreBind, Bind. Data that a cycle computes once lives in
+// CycleState.
 //
 // Source: k8s.io/kubernetes pkg/scheduler/framework. Core loop only; no plugin blocks.
 #pragma once

@@ -1,4 +1,5 @@
-// The default plugins. Reasons are kube-scheduler 1.36's own texts (pkg/scheduler/framework/plugins).
+// The default plugins. Reasons are kube-scheduler 1.36's own texts
+// (pkg/scheduler/framework/plugins).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -108,9 +109,8 @@ class NodeAffinity : public Plugin {
   }
   int64_t Score(const CycleState& state, const NodeInfo& node) const override {
     int64_t score = 0;
-    const Value preferred =
-        state.pod->pod["spec"]["affinity"]["nodeAffinity"]
-                      ["preferredDuringSchedulingIgnoredDuringExecution"];
+    const Value preferred = state.pod->pod["spec"]["affinity"]["nodeAffinity"]
+                                          ["preferredDuringSchedulingIgnoredDuringExecution"];
     for (Value term : preferred.items()) {
       if (MatchesNodeSelectorTerm(term["preference"], node.node.root())) {
         score += term["weight"].AsInt();
@@ -122,8 +122,8 @@ class NodeAffinity : public Plugin {
 
  private:
   static Value Required(const CycleState& state) {
-    return state.pod->pod["spec"]["affinity"]["nodeAffinity"]
-                         ["requiredDuringSchedulingIgnoredDuringExecution"];
+    return state.pod
+        ->pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
   }
 };
 
@@ -192,8 +192,7 @@ class NodeResourcesFit : public Plugin {
       return (all - wanted) * kMaxScore / all;
     };
     const Resources& want = state.pod->non_zero;
-    const int64_t cpu =
-        part(node.non_zero.milli_cpu + want.milli_cpu, node.allocatable.milli_cpu);
+    const int64_t cpu = part(node.non_zero.milli_cpu + want.milli_cpu, node.allocatable.milli_cpu);
     const int64_t memory = part(node.non_zero.memory + want.memory, node.allocatable.memory);
     const int64_t parts = (node.allocatable.milli_cpu > 0) + (node.allocatable.memory > 0);
     return parts == 0 ? 0 : (cpu + memory) / parts;

@@ -50,8 +50,8 @@ bool Better(const Victims& a, const Victims& b) {
 
 }  // namespace
 
-Preemption FindPreemption(const CycleState& state, const NodeMap& nodes,
-                          const Diagnosis& diagnosis, const FilterFunction& filter) {
+Preemption FindPreemption(const CycleState& state, const NodeMap& nodes, const Diagnosis& diagnosis,
+                          const FilterFunction& filter) {
   Preemption best;
   const size_t total = nodes.size();
   if (state.pod->pod["spec"]["preemptionPolicy"].AsString() == "Never") {
@@ -81,8 +81,8 @@ Preemption FindPreemption(const CycleState& state, const NodeMap& nodes,
   std::vector<std::string> parts;
   for (const auto& [text, count] : counts) parts.push_back(fmt::format("{} {}", count, text));
   std::sort(parts.begin(), parts.end());
-  best.message = fmt::format("preemption: 0/{} nodes are available: {}.", total,
-                             fmt::join(parts, ", "));
+  best.message =
+      fmt::format("preemption: 0/{} nodes are available: {}.", total, fmt::join(parts, ", "));
   return best;
 }
 

@@ -21,7 +21,7 @@ struct Preemption {
 
 using FilterFunction = std::function<Verdict(const CycleState&, const NodeInfo&)>;
 
-Preemption FindPreemption(const CycleState& state, const NodeMap& nodes,
-                          const Diagnosis& diagnosis, const FilterFunction& filter);
+Preemption FindPreemption(const CycleState& state, const NodeMap& nodes, const Diagnosis& diagnosis,
+                          const FilterFunction& filter);
 
 }  // namespace sextant::scheduler

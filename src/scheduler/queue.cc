@@ -92,7 +92,8 @@ void SchedulingQueue::Unschedulable(std::shared_ptr<const PodInfo> pod, uint64_t
   const auto it = entries_.find(pod->uid);
   if (it == entries_.end()) return;  // gone meanwhile
   CHECK(it->second.place == Place::kInFlight);
-  if (cycle != events_) return Put(it->second, Place::kBackoff, now + BackoffOf(it->second.attempts));
+  if (cycle != events_)
+    return Put(it->second, Place::kBackoff, now + BackoffOf(it->second.attempts));
   Put(it->second, Place::kUnschedulable, now + kMaxUnschedulable);
 }
 
@@ -129,10 +130,9 @@ std::optional<Duration> SchedulingQueue::NextWake() const {
 }
 
 size_t SchedulingQueue::unschedulable() const {
-  return static_cast<size_t>(
-      std::count_if(entries_.begin(), entries_.end(), [](const auto& entry) {
-        return entry.second.place == Place::kUnschedulable;
-      }));
+  return static_cast<size_t>(std::count_if(entries_.begin(), entries_.end(), [](const auto& entry) {
+    return entry.second.place == Place::kUnschedulable;
+  }));
 }
 
 }  // namespace sextant::scheduler

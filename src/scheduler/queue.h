@@ -25,9 +25,9 @@ inline constexpr Duration kMaxUnschedulable = std::chrono::minutes(5);
 
 // What happened in the cluster that may make an unschedulable Pod fit.
 enum class ClusterEvent : uint8_t {
-  kNodeChanged,    // added, or its allocatable, labels, taints changed
-  kPodGone,        // resources came free
-  kPodChanged,     // an unschedulable Pod was itself changed
+  kNodeChanged,  // added, or its allocatable, labels, taints changed
+  kPodGone,      // resources came free
+  kPodChanged,   // an unschedulable Pod was itself changed
 };
 
 class SchedulingQueue {
@@ -59,8 +59,8 @@ class SchedulingQueue {
   struct Entry {
     std::shared_ptr<const PodInfo> pod;
     Place place = Place::kActive;
-    Duration added{};       // first seen: the tie-breaker among equals
-    Duration until{};       // end of back-off, or of the 5 minutes
+    Duration added{};  // first seen: the tie-breaker among equals
+    Duration until{};  // end of back-off, or of the 5 minutes
     int attempts = 0;
     uint64_t sequence = 0;  // order of arrival
   };

@@ -10,8 +10,9 @@ namespace {
 using api::Value;
 
 auto Find(const std::vector<std::pair<std::string, int64_t>>& list, std::string_view name) {
-  return std::lower_bound(list.begin(), list.end(), name,
-                          [](const auto& entry, std::string_view key) { return entry.first < key; });
+  return std::lower_bound(
+      list.begin(), list.end(), name,
+      [](const auto& entry, std::string_view key) { return entry.first < key; });
 }
 
 void Put(Resources& out, std::string_view name, Value amount) {

@@ -1,6 +1,6 @@
 // Amounts of resources as the scheduler counts them: fixed fields for what every Pod has, a small
-// sorted list for the rest. Units: CPU in millicores, everything else in whole units (bytes, cards).
-// Plain values; one thread at a time.
+// sorted list for the rest. Units: CPU in millicores, everything else in whole units (bytes,
+// cards). Plain values; one thread at a time.
 #pragma once
 
 #include <cstdint>

@@ -40,8 +40,7 @@ bool NodeMatters(const client::Change& change) {
   const Object& a = change.before;
   const Object& b = change.after;
   return !Equal(a["status"]["allocatable"], b["status"]["allocatable"]) ||
-         !Equal(a["metadata"]["labels"], b["metadata"]["labels"]) ||
-         !Equal(a["spec"], b["spec"]);
+         !Equal(a["metadata"]["labels"], b["metadata"]["labels"]) || !Equal(a["spec"], b["spec"]);
 }
 
 }  // namespace
@@ -151,7 +150,9 @@ void Scheduler::Wake() {
 
 void Scheduler::Step() {
   if (!pods_.synced() || !nodes_informer_.synced()) {
-    pods_.OnSynced([this, alive = alive_] { if (*alive) Wake(); });
+    pods_.OnSynced([this, alive = alive_] {
+      if (*alive) Wake();
+    });
     return;
   }
   if (ScheduleOne()) return Wake();
@@ -207,8 +208,8 @@ std::vector<const NodeInfo*> Scheduler::Feasible(CycleState& state, Diagnosis& d
   for (const auto& [name, node] : nodes_) {
     if (!node.node) continue;
     if (left && !left->contains(name)) {
-      diagnosis.nodes[name] = Verdict::RejectForGood(
-          "node(s) didn't satisfy plugin(s) [NodeAffinity]");
+      diagnosis.nodes[name] =
+          Verdict::RejectForGood("node(s) didn't satisfy plugin(s) [NodeAffinity]");
       continue;
     }
     candidates.push_back(&node);
@@ -304,9 +305,9 @@ void Scheduler::OnBound(std::shared_ptr<const PodInfo> pod, const std::string& n
 
 void Scheduler::PostFilter(const CycleState& state, Diagnosis& diagnosis) {
   if (!diagnosis.pre_filter.empty() || nodes_.empty()) return;
-  const Preemption found = FindPreemption(
-      state, nodes_, diagnosis,
-      [this](const CycleState& s, const NodeInfo& n) { return RunFilters(s, n); });
+  const Preemption found =
+      FindPreemption(state, nodes_, diagnosis,
+                     [this](const CycleState& s, const NodeInfo& n) { return RunFilters(s, n); });
   if (found.node.empty()) {
     diagnosis.post_filter = found.message;
     return;
@@ -321,8 +322,10 @@ void Scheduler::PostFilter(const CycleState& state, Diagnosis& diagnosis) {
 }
 
 void Scheduler::Fail(std::shared_ptr<const PodInfo> pod, Diagnosis diagnosis, uint64_t cycle) {
-  const size_t count = static_cast<size_t>(std::count_if(
-      nodes_.begin(), nodes_.end(), [](const auto& n) { return static_cast<bool>(n.second.node); }));
+  const size_t count =
+      static_cast<size_t>(std::count_if(nodes_.begin(), nodes_.end(), [](const auto& n) {
+        return static_cast<bool>(n.second.node);
+      }));
   const std::string message = FitError(diagnosis, count);
   events_(pod->pod, "Warning", "FailedScheduling", "Scheduling", message);
   SetCondition(*pod, "Unschedulable", message, diagnosis.nominated);
@@ -347,8 +350,7 @@ void Scheduler::SetCondition(const PodInfo& pod, std::string_view reason,
   condition.Set("message", message);
   if (!nominated.empty()) edit.Root()["status"].Set("nominatedNodeName", nominated);
   edit.Root()["metadata"].Set("uid", pod.uid);
-  client_.Patch(client::kPods, NameOf(pod), client::PatchType::kStrategic,
-                std::move(edit).Finish(),
+  client_.Patch(client::kPods, NameOf(pod), client::PatchType::kStrategic, std::move(edit).Finish(),
                 {.field_manager = options_.name, .subresource = "status"}, [](Result<Object>) {});
 }
 

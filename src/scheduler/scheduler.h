@@ -23,9 +23,9 @@ namespace sextant::scheduler {
 
 // Told of every decision; the lab makes events of them. `action` as in events.k8s.io: "Binding",
 // "Scheduling", "Preempting".
-using EventSink = std::function<void(const api::Object& about, std::string_view type,
-                                     std::string_view reason, std::string_view action,
-                                     std::string note)>;
+using EventSink =
+    std::function<void(const api::Object& about, std::string_view type, std::string_view reason,
+                       std::string_view action, std::string note)>;
 
 struct SchedulerOptions {
   std::string name = "default-scheduler";  // Pods with another spec.schedulerName are not ours
@@ -52,9 +52,9 @@ class Scheduler {
   void PodGone(std::string_view uid, bool had_node);
   void Enqueue(const api::Object& pod);
 
-  void Wake();       // makes sure that a step is posted
-  void ArmTimer();   // for the next back-off
-  void Step();       // tries one Pod
+  void Wake();      // makes sure that a step is posted
+  void ArmTimer();  // for the next back-off
+  void Step();      // tries one Pod
   bool ScheduleOne();
   Verdict RunFilters(const CycleState& state, const NodeInfo& node) const;
   std::vector<const NodeInfo*> Feasible(CycleState& state, Diagnosis& diagnosis);

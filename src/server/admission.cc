@@ -42,8 +42,7 @@ class NamespaceLifecycle : public AdmissionPlugin {
     const std::string& ns = request.op.info.ns;
     const Object space = request.view.Get("namespaces", "", ns);
     if (!space) return Fail(NotFound({"", "namespaces"}, ns));
-    if (request.verb != "create" ||
-        space["status"]["phase"].AsString() != "Terminating") {
+    if (request.verb != "create" || space["status"]["phase"].AsString() != "Terminating") {
       return {};
     }
     Error error = AdmissionForbidden(

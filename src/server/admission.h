@@ -1,4 +1,5 @@
-// Admission: what may change or refuse a write after authorization and defaults (kubeadm's plugins).
+// Admission: what may change or refuse a write after authorization and defaults (kubeadm's
+// plugins).
 //
 // Mutators run in order before validation, validators after it. Both are pure over a read-only
 // picture of the cluster. Threads: workers.
@@ -28,8 +29,8 @@ class ClusterView {
 
 struct AdmissionRequest {
   const Operation& op;
-  std::string_view verb;   // create, update, delete (a patch is an update, or a create)
-  api::Value old;          // absent on create
+  std::string_view verb;  // create, update, delete (a patch is an update, or a create)
+  api::Value old;         // absent on create
   const ClusterView& view;
 };
 

@@ -109,10 +109,17 @@ Status AuthorizeImpersonation(const Pipeline& pipeline, const User& asking, cons
                        const std::string& name) -> Status {
     Operation op;
     op.user = asking;
-    op.info = {.is_resource = true, .path = {}, .verb = "impersonate", .prefix = {},
-               .group = std::string(group), .version = "v1", .ns = std::string(ns),
-               .resource = std::string(resource), .subresource = std::string(subresource),
-               .name = name, .rest = {}};
+    op.info = {.is_resource = true,
+               .path = {},
+               .verb = "impersonate",
+               .prefix = {},
+               .group = std::string(group),
+               .version = "v1",
+               .ns = std::string(ns),
+               .resource = std::string(resource),
+               .subresource = std::string(subresource),
+               .name = name,
+               .rest = {}};
     return pipeline.Authorize(op);
   };
   constexpr std::string_view kAccount = "system:serviceaccount:";
@@ -205,8 +212,9 @@ void ApiServer::Health(const std::shared_ptr<Call>& call) {
   const bool ready = ready_ || !call->request.path.starts_with("/readyz");
   const bool verbose = call->request.query.find("verbose") != std::string::npos;
   if (!ready) {
-    return call->SendText(500, "[+]ping ok\n[-]poststarthook/lab failed: reason withheld\n"
-                               "readyz check failed\n");
+    return call->SendText(500,
+                          "[+]ping ok\n[-]poststarthook/lab failed: reason withheld\n"
+                          "readyz check failed\n");
   }
   if (!verbose) return call->SendText(200, "ok");
   const std::string name = call->request.path.substr(1, call->request.path.find('/', 1) - 1);
@@ -318,8 +326,7 @@ void ApiServer::Answer(const std::shared_ptr<Call>& call, Result<Outcome> outcom
   if (!outcome) return call->Refuse(outcome.error());
   auto include = ParseIncludeObject(call->request.query);
   if (!include) return call->Refuse(include.error());
-  auto body = EncodeOutcome(call->op, *outcome,
-                            {call->form, *include, parts_.pipeline.now()});
+  auto body = EncodeOutcome(call->op, *outcome, {call->form, *include, parts_.pipeline.now()});
   if (!body) return call->Refuse(body.error());
   std::vector<std::string> warnings = call->op.warnings;
   warnings.insert(warnings.end(), outcome->warnings.begin(), outcome->warnings.end());
@@ -338,8 +345,8 @@ void ApiServer::Watch(const std::shared_ptr<Call>& call) {
   auto sink = [this, call, first, include = *include](std::vector<WatchUpdate> updates, bool end) {
     std::string frames;
     for (const WatchUpdate& update : updates) {
-      auto frame = EncodeWatchFrame(call->op, update, *first,
-                                    {call->form, include, parts_.pipeline.now()});
+      auto frame =
+          EncodeWatchFrame(call->op, update, *first, {call->form, include, parts_.pipeline.now()});
       if (!frame) {
         call->writer->Abort();
         return false;
@@ -369,9 +376,17 @@ void ApiServer::PodLog(const User& user, client::ObjectName pod, std::string con
   op.registry = parts_.registries.Get();
   op.resource = op.registry->Find({"", "v1"}, client::kPods.resource);
   op.subresource = op.resource->FindSubresource("log");
-  op.info = {.is_resource = true, .path = {}, .verb = "get", .prefix = "api", .group = {},
-             .version = "v1", .ns = pod.ns, .resource = std::string(client::kPods.resource),
-             .subresource = "log", .name = pod.name, .rest = {}};
+  op.info = {.is_resource = true,
+             .path = {},
+             .verb = "get",
+             .prefix = "api",
+             .group = {},
+             .version = "v1",
+             .ns = pod.ns,
+             .resource = std::string(client::kPods.resource),
+             .subresource = "log",
+             .name = pod.name,
+             .rest = {}};
   rooms_->nodes.ReadLog(op, std::move(container), limit_bytes, std::move(done));
 }
 
@@ -395,8 +410,9 @@ void ApiServer::Raw(const User& user, std::string path, client::Callback<std::st
     bool closed() const override { return false; }
     void OnClosed(Task) override {}
     void OnWritable(Task) override {}
-    void UpgradeWebSocket(
-        std::string, std::move_only_function<void(std::shared_ptr<net::WebSocket>)>) override {}
+    void UpgradeWebSocket(std::string,
+                          std::move_only_function<void(std::shared_ptr<net::WebSocket>)>) override {
+    }
     void Hijack(net::Headers,
                 std::move_only_function<void(std::shared_ptr<net::ByteStream>)>) override {}
 

@@ -1,8 +1,8 @@
 // The API server's HTTP side: from a request's bytes to the pipeline and back.
 //
 // One request: authenticate (certificate, token, anonymous) → RequestInfo → authorize → decode →
-// Pipeline, WatchStream, a subresource handler or a fixed path (discovery, OpenAPI, health, version)
-// → encode in the negotiated form.
+// Pipeline, WatchStream, a subresource handler or a fixed path (discovery, OpenAPI, health,
+// version) → encode in the negotiated form.
 //
 // Ownership: made by lab/ with everything it needs; must outlive the net::Server that calls Handle.
 // Threads: Handle from I/O threads; it hands on at once.

@@ -28,9 +28,7 @@ int64_t UnixSeconds(Time t) {
 }
 Time FromUnix(int64_t s) { return Time(std::chrono::seconds(s)); }
 
-std::string Json(const Object& object) {
-  return api::ToJson(object.root());
-}
+std::string Json(const Object& object) { return api::ToJson(object.root()); }
 
 // JWT (RFC 7519) with the claims of pkg/serviceaccount/claims.go.
 class JwtIssuer : public TokenIssuer {
@@ -210,8 +208,9 @@ Result<User> Authenticator::Authenticate(const net::Request& request) const {
   constexpr std::string_view kProtocolToken = "base64url.bearer.authorization.k8s.io.";
   for (const std::string& protocol : request.WebSocketProtocols()) {
     if (!protocol.starts_with(kProtocolToken)) continue;
-    ASSIGN_OR_RETURN(const std::string token,
-                     net::Base64UrlDecode(std::string_view(protocol).substr(kProtocolToken.size())));
+    ASSIGN_OR_RETURN(
+        const std::string token,
+        net::Base64UrlDecode(std::string_view(protocol).substr(kProtocolToken.size())));
     return AuthenticateToken(token, view_.now(), {});
   }
   if (!authorization.empty()) return Fail(Unauthorized());
@@ -246,8 +245,7 @@ Result<std::optional<User>> ImpersonatedUser(const net::Request& request) {
     user.groups = {std::string(kServiceAccounts),
                    fmt::format("{}:{}", kServiceAccounts, rest.substr(0, rest.find(':')))};
   }
-  if (user.name != kAnonymous && !user.InGroup(kAuthenticated) &&
-      !user.InGroup(kUnauthenticated)) {
+  if (user.name != kAnonymous && !user.InGroup(kAuthenticated) && !user.InGroup(kUnauthenticated)) {
     user.groups.emplace_back(kAuthenticated);
   } else if (user.name == kAnonymous && !user.InGroup(kUnauthenticated)) {
     user.groups.emplace_back(kUnauthenticated);

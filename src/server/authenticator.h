@@ -21,14 +21,14 @@ struct TokenClaims {
   std::string ns;
   std::string service_account;
   std::string service_account_uid;
-  std::string pod_name;   // bound to a Pod, or empty
+  std::string pod_name;  // bound to a Pod, or empty
   std::string pod_uid;
   std::string node_name;
   std::string secret_name;
   std::vector<std::string> audiences;
   Time issued{};
   Time expires{};
-  std::string id;         // jti
+  std::string id;  // jti
 };
 
 // Signs and checks ServiceAccount tokens (JWT, ES256) of one cluster. Immutable; any thread.
@@ -47,7 +47,8 @@ Result<std::unique_ptr<TokenIssuer>> MakeTokenIssuer(std::string key_pem, std::s
 
 class Authenticator {
  public:
-  Authenticator(const TokenIssuer& tokens, const ClusterView& view) : tokens_(tokens), view_(view) {}
+  Authenticator(const TokenIssuer& tokens, const ClusterView& view)
+      : tokens_(tokens), view_(view) {}
 
   // The user of a request; Unauthorized for a bad token. Without credentials: system:anonymous.
   Result<User> Authenticate(const net::Request& request) const;

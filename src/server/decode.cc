@@ -60,7 +60,8 @@ std::string ApiVersionOf(const api::GroupVersionKind& gvk) {
   return api::GroupVersion{gvk.group, gvk.version}.ToString();
 }
 
-// The package of the internal types that Kubernetes names in such messages: core.Pod, apps.Deployment.
+// The package of the internal types that Kubernetes names in such messages: core.Pod,
+// apps.Deployment.
 std::string_view InternalPackage(const api::GroupVersionKind& gvk) {
   if (gvk.group.empty()) return "core";
   return gvk.group.substr(0, gvk.group.find('.'));
@@ -82,21 +83,20 @@ Status CheckType(const Operation& op, const BodyKind& kind, const api::TypeMeta&
           : api::GroupVersion{std::string_view(said_version).substr(0, slash),
                               std::string_view(said_version).substr(slash + 1)};
   if (!op.registry->FindKindMessage(gv, said_kind)) {
-    return Fail(DecodeError(
-        kind, {said_version, said_kind}, body,
-        fmt::format("no kind {} is registered for version {} in scheme "
-                    "\"pkg/api/legacyscheme/scheme.go:30\"",
-                    Quote(said_kind), Quote(said_version))));
+    return Fail(DecodeError(kind, {said_version, said_kind}, body,
+                            fmt::format("no kind {} is registered for version {} in scheme "
+                                        "\"pkg/api/legacyscheme/scheme.go:30\"",
+                                        Quote(said_kind), Quote(said_version))));
   }
   if (kind_ok) {
-    return Fail(BadRequest(fmt::format(
-        "the API version in the data ({}) does not match the expected API version ({})",
-        said_version, expected)));
+    return Fail(BadRequest(
+        fmt::format("the API version in the data ({}) does not match the expected API version ({})",
+                    said_version, expected)));
   }
-  return Fail(DecodeError(kind, {said_version, said_kind}, body,
-                          fmt::format("converting ({}.{}) to ({}.{}): unknown conversion",
-                                      gv.version, said_kind, InternalPackage(kind.gvk),
-                                      kind.gvk.kind)));
+  return Fail(
+      DecodeError(kind, {said_version, said_kind}, body,
+                  fmt::format("converting ({}.{}) to ({}.{}): unknown conversion", gv.version,
+                              said_kind, InternalPackage(kind.gvk), kind.gvk.kind)));
 }
 
 Status ReportStrict(const Operation& op, const BodyKind& kind, const api::TypeMeta& meta,
@@ -104,8 +104,9 @@ Status ReportStrict(const Operation& op, const BodyKind& kind, const api::TypeMe
                     std::vector<std::string>& warnings) {
   if (strict.errors.empty()) return {};
   if (FieldValidation(op) == "Strict") {
-    return Fail(DecodeError(
-        kind, meta, body, fmt::format("strict decoding error: {}", fmt::join(strict.errors, ", "))));
+    return Fail(
+        DecodeError(kind, meta, body,
+                    fmt::format("strict decoding error: {}", fmt::join(strict.errors, ", "))));
   }
   warnings.insert(warnings.end(), strict.errors.begin(), strict.errors.end());
   return {};
@@ -217,14 +218,12 @@ void ValidateWriteOptions(const Options& options, api::FieldErrors& errors) {
 
 BodyKind BodyKindOf(const Operation& op) {
   if (op.info.verb == "delete" || op.info.verb == "deletecollection") {
-    return {{"", "v1", "DeleteOptions"},
-            op.registry->FindKindMessage({"", "v1"}, "DeleteOptions")};
+    return {{"", "v1", "DeleteOptions"}, op.registry->FindKindMessage({"", "v1"}, "DeleteOptions")};
   }
   if (op.subresource && op.subresource->message) {
     return {op.subresource->kind, op.subresource->message};
   }
-  return {{op.resource->group_version.group, op.resource->group_version.version,
-           op.resource->kind},
+  return {{op.resource->group_version.group, op.resource->group_version.version, op.resource->kind},
           op.resource->message};
 }
 
@@ -245,8 +244,8 @@ Status DecodeBody(const net::Request& request, Operation& op) {
   }
   const BodyKind kind = BodyKindOf(op);
   const std::string_view media = MediaOf(request);
-  Result<Object> object = Fail(UnsupportedMediaType(std::string(kUnknownFormat) +
-                                                    std::string(kObjectTypes)));
+  Result<Object> object =
+      Fail(UnsupportedMediaType(std::string(kUnknownFormat) + std::string(kObjectTypes)));
   if (media.empty() || media == "application/json") {
     object = DecodeText(op, kind, request.body, false, op.warnings);
   } else if (media == "application/yaml") {

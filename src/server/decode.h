@@ -24,8 +24,8 @@ BodyKind BodyKindOf(const Operation& op);
 // fieldManager, dryRun and fieldValidation of any write.
 void ValidateWriteOptions(const Options& options, api::FieldErrors& errors);
 
-// Fills op.body, or op.patch and op.patch_type, from the request, and op.warnings when fieldValidation is Warn.
-// An absent body is left absent for delete.
+// Fills op.body, or op.patch and op.patch_type, from the request, and op.warnings when
+// fieldValidation is Warn. An absent body is left absent for delete.
 Status DecodeBody(const net::Request& request, Operation& op);
 
 }  // namespace sextant::server

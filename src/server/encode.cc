@@ -74,8 +74,8 @@ void AppendJsonList(std::string_view kind, std::string_view api_version, const L
   Editor edit;
   SetListMeta(list, edit.Root());
   const Object metadata = std::move(edit).Finish();
-  fmt::format_to(std::back_inserter(*out), "{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":",
-                 kind, api_version);
+  fmt::format_to(std::back_inserter(*out),
+                 "{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":", kind, api_version);
   api::WriteJson(metadata.root(), *out);
   out->append(",\"items\":[");
   bool first = true;
@@ -102,15 +102,15 @@ Result<std::string> EncodeList(const Operation& op, const ListOutcome& list, con
   if (form.media != Media::kProtobuf) {
     return TextList(resource.list_kind, api_version, list, false, form);
   }
-  const api::Message* message = op.registry->FindKindMessage(resource.group_version,
-                                                             resource.list_kind);
+  const api::Message* message =
+      op.registry->FindKindMessage(resource.group_version, resource.list_kind);
   if (!message) return Fail(NotAcceptable("this list cannot be encoded as protobuf"));
   Editor edit;
   SetListMeta(list, edit.Root());
   const Object metadata = std::move(edit).Finish();
   std::string out;
-  api::EncodeProtobufList({api_version, std::string(resource.list_kind)}, *message,
-                          metadata.root(), list.items, out);
+  api::EncodeProtobufList({api_version, std::string(resource.list_kind)}, *message, metadata.root(),
+                          list.items, out);
   return out;
 }
 
@@ -126,8 +126,8 @@ Result<std::string> EncodePartialList(const Outcome& outcome, const Form& form) 
   if (form.media != Media::kProtobuf) {
     return TextList("PartialObjectMetadataList", api_version, partial, true, form);
   }
-  const api::Message* message = api::Registry::Builtin().FindKindMessage(
-      {"meta.k8s.io", "v1"}, "PartialObjectMetadataList");
+  const api::Message* message =
+      api::Registry::Builtin().FindKindMessage({"meta.k8s.io", "v1"}, "PartialObjectMetadataList");
   if (!message) return Fail(NotAcceptable("this list cannot be encoded as protobuf"));
   Editor edit;
   SetListMeta(partial, edit.Root());
@@ -205,11 +205,16 @@ Object MakeTable(const Operation& op, std::span<const Object> objects, const Lis
 
 std::string_view EventName(WatchKind kind) {
   switch (kind) {
-    case WatchKind::kAdded: return "ADDED";
-    case WatchKind::kModified: return "MODIFIED";
-    case WatchKind::kDeleted: return "DELETED";
-    case WatchKind::kBookmark: return "BOOKMARK";
-    case WatchKind::kError: break;
+    case WatchKind::kAdded:
+      return "ADDED";
+    case WatchKind::kModified:
+      return "MODIFIED";
+    case WatchKind::kDeleted:
+      return "DELETED";
+    case WatchKind::kBookmark:
+      return "BOOKMARK";
+    case WatchKind::kError:
+      break;
   }
   return "ERROR";
 }
@@ -239,8 +244,9 @@ Result<std::string> EncodeOutcome(const Operation& op, const Outcome& outcome,
     }
     if (form.as == As::kObject) return EncodeList(op, *outcome.list, form);
     if (form.as == As::kPartialList) return EncodePartialList(outcome, form);
-    return Fail(NotAcceptable("you requested PartialObjectMetadata, but the requested object is a "
-                              "list"));
+    return Fail(
+        NotAcceptable("you requested PartialObjectMetadata, but the requested object is a "
+                      "list"));
   }
   if (outcome.object.kind() == "Status") {
     return EncodeObject(outcome.object, StatusMessage(), form);
@@ -249,13 +255,14 @@ Result<std::string> EncodeOutcome(const Operation& op, const Outcome& outcome,
     return Text(MakeTable(op, {&outcome.object, 1}, nullptr, true, context), form);
   }
   if (form.as == As::kPartial) {
-    const api::Message* message = api::Registry::Builtin().FindKindMessage(
-        {"meta.k8s.io", "v1"}, "PartialObjectMetadata");
+    const api::Message* message =
+        api::Registry::Builtin().FindKindMessage({"meta.k8s.io", "v1"}, "PartialObjectMetadata");
     return EncodeObject(Partial(outcome.object, form.as_version, outcome.message), message, form);
   }
   if (form.as == As::kPartialList) {
-    return Fail(NotAcceptable("you requested PartialObjectMetadataList, but the requested object "
-                              "is not a list"));
+    return Fail(
+        NotAcceptable("you requested PartialObjectMetadataList, but the requested object "
+                      "is not a list"));
   }
   return EncodeObject(outcome.object, outcome.message, form);
 }
@@ -276,8 +283,8 @@ Result<std::string> EncodeWatchFrame(const Operation& op, const WatchUpdate& upd
     object = MakeTable(op, {&update.object, 1}, nullptr, first, context);
   } else if (context.form.as == As::kPartial || context.form.as == As::kPartialList) {
     object = Partial(update.object, context.form.as_version, message);
-    message = api::Registry::Builtin().FindKindMessage({"meta.k8s.io", "v1"},
-                                                       "PartialObjectMetadata");
+    message =
+        api::Registry::Builtin().FindKindMessage({"meta.k8s.io", "v1"}, "PartialObjectMetadata");
   }
   std::string out;
   if (context.form.media == Media::kProtobuf) {

@@ -16,9 +16,9 @@ namespace sextant::server {
 struct Document {
   std::string content_type;
   net::Buffer body;
-  std::string etag;             // quoted; empty: none
-  std::string cache_control;    // empty: none
-  std::string expires;          // HTTP date; empty: none
+  std::string etag;           // quoted; empty: none
+  std::string cache_control;  // empty: none
+  std::string expires;        // HTTP date; empty: none
 };
 
 // /api, /apis, /api/v1, /apis/<group>, /apis/<group>/<version>: aggregated (apidiscovery v2,

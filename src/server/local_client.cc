@@ -37,21 +37,28 @@ class LocalWatch : public client::WatchHandle {
 
 client::WatchEventType ClientType(WatchKind kind) {
   switch (kind) {
-    case WatchKind::kAdded: return client::WatchEventType::kAdded;
-    case WatchKind::kModified: return client::WatchEventType::kModified;
-    case WatchKind::kDeleted: return client::WatchEventType::kDeleted;
+    case WatchKind::kAdded:
+      return client::WatchEventType::kAdded;
+    case WatchKind::kModified:
+      return client::WatchEventType::kModified;
+    case WatchKind::kDeleted:
+      return client::WatchEventType::kDeleted;
     case WatchKind::kBookmark:
-    case WatchKind::kError: break;
+    case WatchKind::kError:
+      break;
   }
   return client::WatchEventType::kBookmark;
 }
 
 api::PatchType PatchTypeOf(client::PatchType type) {
   switch (type) {
-    case client::PatchType::kJson: return api::PatchType::kJson;
-    case client::PatchType::kStrategic: return api::PatchType::kStrategic;
+    case client::PatchType::kJson:
+      return api::PatchType::kJson;
+    case client::PatchType::kStrategic:
+      return api::PatchType::kStrategic;
     case client::PatchType::kMerge:
-    case client::PatchType::kApply: break;
+    case client::PatchType::kApply:
+      break;
   }
   return api::PatchType::kMerge;
 }
@@ -253,13 +260,12 @@ class LocalClient : public client::Client {
 
   Result<std::shared_ptr<WatchStream>> StartStream(Operation op,
                                                    std::shared_ptr<LocalWatch::Shared> shared) {
-    return WatchStream::Make(
-        pipeline_, std::move(op),
-        [this, shared](std::vector<WatchUpdate> updates, bool end) {
-          if (!shared->alive) return false;
-          Tell(shared, std::move(updates), end);
-          return true;
-        });
+    return WatchStream::Make(pipeline_, std::move(op),
+                             [this, shared](std::vector<WatchUpdate> updates, bool end) {
+                               if (!shared->alive) return false;
+                               Tell(shared, std::move(updates), end);
+                               return true;
+                             });
   }
 
   void Tell(std::shared_ptr<LocalWatch::Shared> shared, std::vector<WatchUpdate> updates,

@@ -22,9 +22,8 @@ class LocalExtras {
   virtual bool ExecuteSubresource(Operation& op, Respond& done) = 0;
 };
 
-std::unique_ptr<client::Client> MakeLocalClient(Pipeline& pipeline, LocalExtras& extras, User user,
-                                                Loop& executor,
-                                                std::function<std::shared_ptr<const api::Registry>()>
-                                                    registry);
+std::unique_ptr<client::Client> MakeLocalClient(
+    Pipeline& pipeline, LocalExtras& extras, User user, Loop& executor,
+    std::function<std::shared_ptr<const api::Registry>()> registry);
 
 }  // namespace sextant::server

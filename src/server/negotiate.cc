@@ -51,10 +51,10 @@ struct Served {
   std::string_view type;
   Media media;
 };
-constexpr std::array<Served, 3> kServed = {{{"application/json", Media::kJson},
-                                            {"application/yaml", Media::kYaml},
-                                            {"application/vnd.kubernetes.protobuf",
-                                             Media::kProtobuf}}};
+constexpr std::array<Served, 3> kServed = {
+    {{"application/json", Media::kJson},
+     {"application/yaml", Media::kYaml},
+     {"application/vnd.kubernetes.protobuf", Media::kProtobuf}}};
 
 bool Covers(std::string_view range, std::string_view type) {
   if (range == "*/*" || range == type) return true;

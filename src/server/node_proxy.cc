@@ -18,9 +18,9 @@ constexpr size_t kMaxStatusBody = 64 << 10;
 
 void Refuse(net::ResponseWriter& writer, const Error& error) {
   const Form form;
-  writer.SendResponse(error.code,
-                      {{"cache-control", "no-cache, private"}, {"content-type", "application/json"}},
-                      EncodeStatus(error, form));
+  writer.SendResponse(
+      error.code, {{"cache-control", "no-cache, private"}, {"content-type", "application/json"}},
+      EncodeStatus(error, form));
 }
 
 std::vector<std::string> ContainerNames(Value spec, bool regular_only) {
@@ -38,22 +38,22 @@ Result<std::string> PickContainer(const Object& pod, const std::string& asked) {
   if (!asked.empty()) {
     for (const std::string& name : ContainerNames(spec, false))
       if (name == asked) return asked;
-    return Fail(BadRequest(
-        fmt::format("container {} is not valid for pod {}", asked, pod.name())));
+    return Fail(BadRequest(fmt::format("container {} is not valid for pod {}", asked, pod.name())));
   }
   const std::vector<std::string> names = ContainerNames(spec, true);
   if (names.size() == 1) return names[0];
   if (names.empty()) {
-    return Fail(BadRequest(fmt::format("a container name must be specified for pod {}",
-                                       pod.name())));
+    return Fail(
+        BadRequest(fmt::format("a container name must be specified for pod {}", pod.name())));
   }
-  std::string text = fmt::format("a container name must be specified for pod {}, choose one of: [{}]",
-                                 pod.name(), fmt::join(names, " "));
+  std::string text =
+      fmt::format("a container name must be specified for pod {}, choose one of: [{}]", pod.name(),
+                  fmt::join(names, " "));
   const std::vector<std::string> all = ContainerNames(spec, false);
   if (spec["initContainers"].size() > 0) {
-    std::vector<std::string> init(all.begin() + static_cast<long>(names.size()),
-                                  all.begin() + static_cast<long>(names.size() +
-                                                                  spec["initContainers"].size()));
+    std::vector<std::string> init(
+        all.begin() + static_cast<long>(names.size()),
+        all.begin() + static_cast<long>(names.size() + spec["initContainers"].size()));
     text += fmt::format(" or one of the init containers: [{}]", fmt::join(init, " "));
   }
   return Fail(BadRequest(text));
@@ -117,8 +117,9 @@ Status ValidateLogQuery(const Query& query) {
     const long long value = std::strtoll(text.c_str(), &end, 10);
     if (*end != '\0') return;
     if (value < least) {
-      errors.InvalidText(std::string(name), text,
-                         least == 0 ? "must be greater than or equal to 0" : "must be greater than 0");
+      errors.InvalidText(
+          std::string(name), text,
+          least == 0 ? "must be greater than or equal to 0" : "must be greater than 0");
     }
   };
   positive("tailLines", 0);
@@ -152,11 +153,11 @@ class LogRelay : public std::enable_shared_from_this<LogRelay> {
 
   void Start(NodeDialer& nodes, const std::string& node, const std::string& path) {
     auto self = shared_from_this();
-    auto cancel = std::make_shared<Task>(nodes.Get(
-        node, path,
-        {[self](int status, net::Headers) { self->OnHeaders(status); },
-         [self](std::string piece) { self->OnData(std::move(piece)); },
-         [self](Status end) { self->OnDone(std::move(end)); }}));
+    auto cancel = std::make_shared<Task>(
+        nodes.Get(node, path,
+                  {[self](int status, net::Headers) { self->OnHeaders(status); },
+                   [self](std::string piece) { self->OnData(std::move(piece)); },
+                   [self](Status end) { self->OnDone(std::move(end)); }}));
     writer_->OnClosed([cancel] {
       if (*cancel) (*cancel)();
     });
@@ -166,8 +167,8 @@ class LogRelay : public std::enable_shared_from_this<LogRelay> {
   void OnHeaders(int status) {
     status_ = status;
     if (status == 200) {
-      writer_->StartStream(200, {{"cache-control", "no-cache, private"},
-                                 {"content-type", "text/plain"}});
+      writer_->StartStream(
+          200, {{"cache-control", "no-cache, private"}, {"content-type", "text/plain"}});
     }
   }
   void OnData(std::string piece) {
@@ -194,24 +195,23 @@ class LogRelay : public std::enable_shared_from_this<LogRelay> {
 void RelayWebSocket(NodeDialer& nodes, const std::string& node, const std::string& path,
                     std::vector<std::string> protocols,
                     const std::shared_ptr<net::ResponseWriter>& writer) {
-  nodes.OpenWebSocket(
-      node, path, std::move(protocols),
-      [writer](Result<std::shared_ptr<net::WebSocket>> opened) {
-        if (!opened) {
-          const Error& error = opened.error();
-          if (error.code == 0) return Refuse(*writer, InternalError(error.message));
-          return Refuse(*writer, KubeletError(error.code, error.message));
-        }
-        std::shared_ptr<net::WebSocket> kubelet = *opened;
-        writer->UpgradeWebSocket(kubelet->protocol(),
-                                 [kubelet](std::shared_ptr<net::WebSocket> client) {
-                                   if (!client) {
-                                     kubelet->Close(net::WsClose::kGoingAway);
-                                     return;
-                                   }
-                                   net::Proxy(std::move(client), kubelet);
-                                 });
-      });
+  nodes.OpenWebSocket(node, path, std::move(protocols),
+                      [writer](Result<std::shared_ptr<net::WebSocket>> opened) {
+                        if (!opened) {
+                          const Error& error = opened.error();
+                          if (error.code == 0) return Refuse(*writer, InternalError(error.message));
+                          return Refuse(*writer, KubeletError(error.code, error.message));
+                        }
+                        std::shared_ptr<net::WebSocket> kubelet = *opened;
+                        writer->UpgradeWebSocket(kubelet->protocol(),
+                                                 [kubelet](std::shared_ptr<net::WebSocket> client) {
+                                                   if (!client) {
+                                                     kubelet->Close(net::WsClose::kGoingAway);
+                                                     return;
+                                                   }
+                                                   net::Proxy(std::move(client), kubelet);
+                                                 });
+                      });
 }
 
 bool IsStreaming(std::string_view subresource) {
@@ -272,9 +272,9 @@ Status NodeProxy::Serve(const Operation& op, const net::Request& request,
         "attach and port-forward, not SPDY"));
   }
   const std::string_view endpoint = sub == "portforward" ? "portForward" : sub;
-  const std::string path = PodPath(endpoint, pod, container) +
-                           (sub == "portforward" ? KubeletQuery(query, {"ports", "port"})
-                                                 : StreamQuery(query));
+  const std::string path =
+      PodPath(endpoint, pod, container) +
+      (sub == "portforward" ? KubeletQuery(query, {"ports", "port"}) : StreamQuery(query));
   RelayWebSocket(*nodes_, node, path, request.WebSocketProtocols(), writer);
   return {};
 }

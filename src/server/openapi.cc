@@ -41,11 +41,16 @@ constexpr Parameter kDelete[] = {{"dryRun", "string"},
                                  {"gracePeriodSeconds", "integer"},
                                  {"orphanDependents", "boolean"},
                                  {"propagationPolicy", "string"}};
-constexpr Parameter kList[] = {{"allowWatchBookmarks", "boolean"}, {"continue", "string"},
-                               {"fieldSelector", "string"},        {"labelSelector", "string"},
-                               {"limit", "integer"},               {"resourceVersion", "string"},
-                               {"resourceVersionMatch", "string"}, {"sendInitialEvents", "boolean"},
-                               {"timeoutSeconds", "integer"},      {"watch", "boolean"}};
+constexpr Parameter kList[] = {{"allowWatchBookmarks", "boolean"},
+                               {"continue", "string"},
+                               {"fieldSelector", "string"},
+                               {"labelSelector", "string"},
+                               {"limit", "integer"},
+                               {"resourceVersion", "string"},
+                               {"resourceVersionMatch", "string"},
+                               {"sendInitialEvents", "boolean"},
+                               {"timeoutSeconds", "integer"},
+                               {"watch", "boolean"}};
 
 void AddParameters(Mut operation, std::span<const Parameter> parameters, std::string_view in) {
   for (const Parameter& parameter : parameters) {
@@ -63,8 +68,8 @@ void AddResponse(Mut operation, std::string_view code, std::string_view model) {
   response.Set("description", "");
   for (std::string_view media :
        {"application/json", "application/vnd.kubernetes.protobuf", "application/yaml"}) {
-    response["content"][media]["schema"].Set("$ref", std::string(kSchemaPrefix) +
-                                                         std::string(model));
+    response["content"][media]["schema"].Set("$ref",
+                                             std::string(kSchemaPrefix) + std::string(model));
   }
 }
 
@@ -119,9 +124,8 @@ class DocumentWriter {
     AddParameters(operation, verb.parameters, "query");
     const bool deletes = verb.method == "delete";
     if (verb.verb == "patch") {
-      for (std::string_view media :
-           {"application/json-patch+json", "application/merge-patch+json",
-            "application/strategic-merge-patch+json"}) {
+      for (std::string_view media : {"application/json-patch+json", "application/merge-patch+json",
+                                     "application/strategic-merge-patch+json"}) {
         operation["requestBody"]["content"][media]["schema"].Set(
             "$ref", fmt::format("{}{}Patch", kSchemaPrefix, kMetaPrefix));
       }
@@ -129,8 +133,8 @@ class DocumentWriter {
     } else if (verb.method == "post" || verb.method == "put" || deletes) {
       const std::string model = deletes ? std::string(kMetaPrefix) + "DeleteOptions" : Model(body);
       needed_.insert(model);
-      operation["requestBody"]["content"]["*/*"]["schema"].Set(
-          "$ref", std::string(kSchemaPrefix) + model);
+      operation["requestBody"]["content"]["*/*"]["schema"].Set("$ref",
+                                                               std::string(kSchemaPrefix) + model);
     }
     if (answer) {
       AddResponse(operation, "200", Model(answer));
@@ -152,9 +156,8 @@ class DocumentWriter {
   void AddResource(const Resource& resource) {
     const api::GroupVersionKind gvk{gv_.group, gv_.version, resource.kind};
     const std::string base = "/" + PathOf(gv_);
-    const std::string collection =
-        base + (resource.namespaced ? "/namespaces/{namespace}/" : "/") +
-        std::string(resource.plural);
+    const std::string collection = base + (resource.namespaced ? "/namespaces/{namespace}/" : "/") +
+                                   std::string(resource.plural);
     const api::Message* list = registry_.FindKindMessage(gv_, resource.list_kind);
     for (const Verb& verb : kVerbs) {
       if (!resource.HasVerb(verb.verb)) continue;

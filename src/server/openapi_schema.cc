@@ -16,10 +16,10 @@ using api::Type;
 // Types that have a model of their own or are plain JSON types.
 struct TypeRow {
   Type type;
-  std::string_view json;    // "type"
+  std::string_view json;  // "type"
   std::string_view format;
-  std::string_view model;   // instead of a plain type
-  std::string_view zero;    // default of list items and map values, JSON
+  std::string_view model;  // instead of a plain type
+  std::string_view zero;   // default of list items and map values, JSON
 };
 constexpr std::array<TypeRow, 16> kTypes = {{
     {Type::kBool, "boolean", "", "", "false"},
@@ -84,10 +84,14 @@ void WriteElement(const Field& field, Mut out, std::set<std::string>& needed) {
 
 std::string_view ListTypeName(api::ListType type) {
   switch (type) {
-    case api::ListType::kAtomic: return "atomic";
-    case api::ListType::kSet: return "set";
-    case api::ListType::kMap: return "map";
-    case api::ListType::kUnset: break;
+    case api::ListType::kAtomic:
+      return "atomic";
+    case api::ListType::kSet:
+      return "set";
+    case api::ListType::kMap:
+      return "map";
+    case api::ListType::kUnset:
+      break;
   }
   return "";
 }

@@ -1,5 +1,5 @@
-// One API request in the pipeline's own terms: what HTTP requests and LocalClient calls both become.
-// Plain data; made on a worker, moved along.
+// One API request in the pipeline's own terms: what HTTP requests and LocalClient calls both
+// become. Plain data; made on a worker, moved along.
 #pragma once
 
 #include <map>
@@ -38,7 +38,7 @@ struct RequestInfo {
   std::string ns;
   std::string resource;
   std::string subresource;
-  std::string name;   // for list and watch: from a field selector metadata.name=x
+  std::string name;               // for list and watch: from a field selector metadata.name=x
   std::vector<std::string> rest;  // path parts after the subresource (proxy)
 };
 
@@ -55,9 +55,9 @@ struct Options {
   bool bookmarks = false;
   std::optional<bool> send_initial_events;
   int64_t timeout_s = 0;
-  std::string field_manager;        // the one given, else what the user agent says
+  std::string field_manager;  // the one given, else what the user agent says
   std::string field_manager_given;
-  std::string field_validation;   // "", Ignore, Warn, Strict
+  std::string field_validation;             // "", Ignore, Warn, Strict
   std::vector<std::string> dry_run_values;  // "All" is the only one there is
   bool force = false;
   bool force_set = false;
@@ -82,7 +82,7 @@ struct Operation {
   // create, update: the object in its request version, decoded against its schema; delete,
   // deletecollection: DeleteOptions or empty.
   api::Object body;
-  std::string patch;  // patch: JSON
+  std::string patch;   // patch: JSON
   bool apply = false;  // a patch that is a server-side apply: its configuration is `body`
   api::PatchType patch_type = api::PatchType::kMerge;
   std::vector<std::string> warnings;
@@ -100,8 +100,8 @@ struct ListOutcome {
 
 struct Outcome {
   int code = 200;
-  api::Object object;                  // one object, or a Status
-  std::unique_ptr<ListOutcome> list;   // for list
+  api::Object object;                     // one object, or a Status
+  std::unique_ptr<ListOutcome> list;      // for list
   const api::Message* message = nullptr;  // schema of `object` or of the items
   std::vector<std::string> warnings;
 };

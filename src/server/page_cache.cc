@@ -65,8 +65,8 @@ Result<ContinueToken> DecodeContinue(std::string_view text) {
   if (!parsed) return Fail(BadToken(parsed.error().message));
   const api::Object& object = *parsed;
   if (object["v"].AsString() != kTokenVersion) {
-    return Fail(BadToken(
-        fmt::format("server does not recognize this encoded version \"{}\"", object["v"].AsString())));
+    return Fail(BadToken(fmt::format("server does not recognize this encoded version \"{}\"",
+                                     object["v"].AsString())));
   }
   const std::string_view start = object["start"].AsString();
   const size_t slash = start.find('/');

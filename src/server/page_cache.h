@@ -1,5 +1,5 @@
-// Snapshots that continue tokens point to. A page of a list is answered from the same picture as the
-// first one; a token whose picture has gone gets 410 Expired. Bounded by count and age.
+// Snapshots that continue tokens point to. A page of a list is answered from the same picture as
+// the first one; a token whose picture has gone gets 410 Expired. Bounded by count and age.
 // Threads: any (a mutex; workers only, never the core loop).
 #pragma once
 

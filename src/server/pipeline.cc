@@ -165,9 +165,8 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
 
   void TryCreateSoon() {
     pipeline_.core().Post([self = shared_from_this()] {
-      self->pipeline_.core().After(kSoon, [self] {
-        self->pipeline_.workers().Post([self] { self->Create(); });
-      });
+      self->pipeline_.core().After(
+          kSoon, [self] { self->pipeline_.workers().Post([self] { self->Create(); }); });
     });
   }
 
@@ -190,8 +189,8 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
     }
     if (NotThere(entry)) return;
     const Object current = api::FromStored(entry->object, *op_.resource);
-    auto checked = CheckUpdatePreconditions(op_, op_.body, current,
-                                            rules.allow_unconditional_update);
+    auto checked =
+        CheckUpdatePreconditions(op_, op_.body, current, rules.allow_unconditional_update);
     if (!checked) return Finish(Fail(std::move(checked).error()));
     named_version_ = !op_.body.resource_version().empty();
     StoreUpdate(entry, current, PrepareUpdate(op_, op_.body, current, context_, warnings_));
@@ -201,9 +200,9 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
     if (op_.apply) return ApplyFrom(std::move(entry));
     if (NotThere(entry)) return;
     const Object current = api::FromStored(entry->object, *op_.resource);
-    auto decoded = api::ApplyPatch(
-        current, *op_.resource->message,
-        {op_.patch_type, op_.patch, op_.options.field_validation}, &warnings_);
+    auto decoded =
+        api::ApplyPatch(current, *op_.resource->message,
+                        {op_.patch_type, op_.patch, op_.options.field_validation}, &warnings_);
     if (!decoded) return Finish(Fail(std::move(decoded).error()));
     auto checked = CheckAgainstUrl(op_, decoded->root());
     if (checked) checked = CheckUpdatePreconditions(op_, *decoded, current, true);
@@ -214,13 +213,11 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
 
   // Server-side apply: what is not there is made.
   void ApplyFrom(EntryPtr entry) {
-    const Object current =
-        entry ? api::FromStored(entry->object, *op_.resource) : Object();
+    const Object current = entry ? api::FromStored(entry->object, *op_.resource) : Object();
     const std::string api_version = op_.resource->group_version.ToString();
     auto merged = api::ApplyFields(
-        {op_.options.field_manager,
-         op_.subresource ? op_.subresource->name : std::string_view(), api_version,
-         pipeline_.now()},
+        {op_.options.field_manager, op_.subresource ? op_.subresource->name : std::string_view(),
+         api_version, pipeline_.now()},
         op_.options.force, *op_.resource->message, current, op_.body.root());
     if (!merged) return Finish(Fail(std::move(merged).error()));
     if (!entry) {
@@ -366,10 +363,9 @@ class CollectionJob : public std::enable_shared_from_this<CollectionJob> {
       one.info.verb = "delete";
       one.info.name = outcome_.list->items[i].name();
       one.info.ns = outcome_.list->items[i].ns();
-      std::make_shared<WriteJob>(pipeline_, std::move(one),
-                                 [self = shared_from_this(), i](Result<Outcome> r) {
-                                   self->OneDone(i, std::move(r));
-                                 })
+      std::make_shared<WriteJob>(
+          pipeline_, std::move(one),
+          [self = shared_from_this(), i](Result<Outcome> r) { self->OneDone(i, std::move(r)); })
           ->Delete();
     }
   }
@@ -539,16 +535,15 @@ void Pipeline::List(Operation op, Respond done) {
     return ListAt(std::move(op), std::move(snapshot), std::move(done));
   }
   if (*wanted > parts_.store.visible()) {
-    return done(Fail(Timeout(fmt::format("Too large resource version: {}, current: {}", *wanted,
-                                         parts_.store.visible()),
-                             1)));
+    return done(Fail(Timeout(
+        fmt::format("Too large resource version: {}, current: {}", *wanted, parts_.store.visible()),
+        1)));
   }
   auto snapshot = parts_.store.Visible(resource);
   ListAt(std::move(op), std::move(snapshot), std::move(done));
 }
 
-void Pipeline::ListAt(Operation op, std::shared_ptr<const store::Snapshot> snapshot,
-                      Respond done) {
+void Pipeline::ListAt(Operation op, std::shared_ptr<const store::Snapshot> snapshot, Respond done) {
   auto filter = Filter::Make(*op.resource, op.options);
   if (!filter) return done(Fail(std::move(filter).error()));
   ContinueToken from;

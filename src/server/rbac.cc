@@ -86,8 +86,7 @@ class NodeAuthorizer {
       return info.verb == "create" && AccountUsedOnNode(info, node, view);
     }
     // The rest is what the role says, though no binding gives it to the group.
-    const api::Object role =
-        view.Get("clusterroles.rbac.authorization.k8s.io", "", "system:node");
+    const api::Object role = view.Get("clusterroles.rbac.authorization.k8s.io", "", "system:node");
     for (Value rule : role["rules"].items())
       if (RuleAllows(rule, info)) return true;
     return false;
@@ -177,24 +176,23 @@ class ChainAuthorizer : public Authorizer {
   static Decision Rbac(const User& user, const RequestInfo& info, const ClusterView& view) {
     Decision decision;
     const std::string_view ns = info.is_resource ? std::string_view(info.ns) : "";
-    ForEachRole(user, ns, view,
-                [&](Value binding, std::string_view binding_ns, Value subject,
-                    const api::Object& role) {
-                  for (Value rule : role["rules"].items()) {
-                    if (!RuleAllows(rule, info)) continue;
-                    decision = {true, Reason(binding, binding_ns, subject)};
-                    return true;
-                  }
-                  return false;
-                });
+    ForEachRole(
+        user, ns, view,
+        [&](Value binding, std::string_view binding_ns, Value subject, const api::Object& role) {
+          for (Value rule : role["rules"].items()) {
+            if (!RuleAllows(rule, info)) continue;
+            decision = {true, Reason(binding, binding_ns, subject)};
+            return true;
+          }
+          return false;
+        });
     return decision;
   }
 
   // Calls `visit(binding, its namespace, the subject that matches, role)` for every role that
   // `user` holds cluster-wide and in `ns` (unless empty), until it answers true.
   template <typename F>
-  static void ForEachRole(const User& user, std::string_view ns, const ClusterView& view,
-                          F visit) {
+  static void ForEachRole(const User& user, std::string_view ns, const ClusterView& view, F visit) {
     const auto visit_all = [&](std::string_view resource, std::string_view in) {
       const auto bindings = view.Snapshot(resource);
       if (!bindings) return false;
@@ -220,9 +218,9 @@ class ChainAuthorizer : public Authorizer {
   static api::Object RoleOf(Value binding, std::string_view ns, const ClusterView& view) {
     const Value ref = binding["roleRef"];
     const bool cluster_role = ref["kind"].AsString() == kClusterRole;
-    return view.Get(cluster_role ? "clusterroles.rbac.authorization.k8s.io"
-                                 : "roles.rbac.authorization.k8s.io",
-                    cluster_role ? "" : ns, ref["name"].AsString());
+    return view.Get(
+        cluster_role ? "clusterroles.rbac.authorization.k8s.io" : "roles.rbac.authorization.k8s.io",
+        cluster_role ? "" : ns, ref["name"].AsString());
   }
 
   static std::string Reason(Value binding, std::string_view ns, Value subject) {

@@ -29,16 +29,22 @@ std::vector<std::string> SplitPath(std::string_view path) {
 }
 
 std::string_view VerbOf(std::string_view method) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kVerbs = {{
-      {"POST", "create"}, {"GET", "get"}, {"HEAD", "get"},
-      {"PUT", "update"}, {"PATCH", "patch"}, {"DELETE", "delete"}}};
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kVerbs = {
+      {{"POST", "create"},
+       {"GET", "get"},
+       {"HEAD", "get"},
+       {"PUT", "update"},
+       {"PATCH", "patch"},
+       {"DELETE", "delete"}}};
   for (const auto& [name, verb] : kVerbs)
     if (name == method) return verb;
   return "";
 }
 
 // What may follow /namespaces/{name}/ and still be about the namespace itself.
-bool IsNamespaceSubresource(std::string_view part) { return part == "status" || part == "finalize"; }
+bool IsNamespaceSubresource(std::string_view part) {
+  return part == "status" || part == "finalize";
+}
 
 Result<bool> ParseBool(std::string_view name, std::string_view text) {
   // apimachinery's Convert_Slice_string_To_bool: only "false" and "0" are false.
@@ -50,8 +56,8 @@ Result<int64_t> ParseInt(std::string_view text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc::result_out_of_range) {
-    return Fail(BadRequest(
-        fmt::format("strconv.ParseInt: parsing \"{}\": value out of range", text)));
+    return Fail(
+        BadRequest(fmt::format("strconv.ParseInt: parsing \"{}\": value out of range", text)));
   }
   if (error != std::errc() || end != text.data() + text.size() || text.empty()) {
     return Fail(BadRequest(fmt::format("strconv.ParseInt: parsing \"{}\": invalid syntax", text)));
@@ -60,24 +66,43 @@ Result<int64_t> ParseInt(std::string_view text) {
 }
 
 Status SetOption(std::string_view name, const std::string& value, Options& out) {
-  if (name == "labelSelector") out.label_selector = value;
-  else if (name == "fieldSelector") out.field_selector = value;
-  else if (name == "resourceVersion") out.resource_version = value;
-  else if (name == "resourceVersionMatch") out.resource_version_match = value;
-  else if (name == "continue") out.continue_token = value;
-  else if (name == "fieldManager") out.field_manager = out.field_manager_given = value;
-  else if (name == "fieldValidation") out.field_validation = value;
-  else if (name == "limit") { ASSIGN_OR_RETURN(out.limit, ParseInt(value)); }
-  else if (name == "timeoutSeconds") { ASSIGN_OR_RETURN(out.timeout_s, ParseInt(value)); }
-  else if (name == "gracePeriodSeconds") { ASSIGN_OR_RETURN(out.grace_period_s, ParseInt(value)); }
-  else if (name == "propagationPolicy") out.propagation_policy = value;
-  else if (name == "orphanDependents") { ASSIGN_OR_RETURN(out.orphan_dependents, ParseBool(name, value)); }
-  else if (name == "watch") { ASSIGN_OR_RETURN(out.watch, ParseBool(name, value)); }
-  else if (name == "allowWatchBookmarks") { ASSIGN_OR_RETURN(out.bookmarks, ParseBool(name, value)); }
-  else if (name == "sendInitialEvents") { ASSIGN_OR_RETURN(out.send_initial_events, ParseBool(name, value)); }
-  else if (name == "force") { ASSIGN_OR_RETURN(out.force, ParseBool(name, value)); out.force_set = true; }
-  else if (name == "pretty") { ASSIGN_OR_RETURN(out.pretty, ParseBool(name, value)); }
-  else if (name == "dryRun") out.dry_run_values.push_back(value);
+  if (name == "labelSelector")
+    out.label_selector = value;
+  else if (name == "fieldSelector")
+    out.field_selector = value;
+  else if (name == "resourceVersion")
+    out.resource_version = value;
+  else if (name == "resourceVersionMatch")
+    out.resource_version_match = value;
+  else if (name == "continue")
+    out.continue_token = value;
+  else if (name == "fieldManager")
+    out.field_manager = out.field_manager_given = value;
+  else if (name == "fieldValidation")
+    out.field_validation = value;
+  else if (name == "limit") {
+    ASSIGN_OR_RETURN(out.limit, ParseInt(value));
+  } else if (name == "timeoutSeconds") {
+    ASSIGN_OR_RETURN(out.timeout_s, ParseInt(value));
+  } else if (name == "gracePeriodSeconds") {
+    ASSIGN_OR_RETURN(out.grace_period_s, ParseInt(value));
+  } else if (name == "propagationPolicy")
+    out.propagation_policy = value;
+  else if (name == "orphanDependents") {
+    ASSIGN_OR_RETURN(out.orphan_dependents, ParseBool(name, value));
+  } else if (name == "watch") {
+    ASSIGN_OR_RETURN(out.watch, ParseBool(name, value));
+  } else if (name == "allowWatchBookmarks") {
+    ASSIGN_OR_RETURN(out.bookmarks, ParseBool(name, value));
+  } else if (name == "sendInitialEvents") {
+    ASSIGN_OR_RETURN(out.send_initial_events, ParseBool(name, value));
+  } else if (name == "force") {
+    ASSIGN_OR_RETURN(out.force, ParseBool(name, value));
+    out.force_set = true;
+  } else if (name == "pretty") {
+    ASSIGN_OR_RETURN(out.pretty, ParseBool(name, value));
+  } else if (name == "dryRun")
+    out.dry_run_values.push_back(value);
   return {};
 }
 

@@ -284,11 +284,11 @@ void Bind(const SubresourceCall& call, Respond done) {
 void Scale(const SubresourceCall& call, Respond done) {
   const Operation& op = call.op;
   if (op.info.verb == "get") {
-    return call.pipeline.Execute(
-        OnObject(op, "get"), [op, done = std::move(done)](Result<Outcome> r) mutable {
-          if (!r) return done(Fail(std::move(r).error()));
-          done(ScaleOutcome(op, r->object));
-        });
+    return call.pipeline.Execute(OnObject(op, "get"),
+                                 [op, done = std::move(done)](Result<Outcome> r) mutable {
+                                   if (!r) return done(Fail(std::move(r).error()));
+                                   done(ScaleOutcome(op, r->object));
+                                 });
   }
   call.pipeline.Modify(
       OnObject(op, "update"),

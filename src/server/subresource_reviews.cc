@@ -105,12 +105,11 @@ void ReviewAccess(const SubresourceCall& call, Respond done) {
                    "must match metadata.namespace");
   }
   if (!errors.empty()) {
-    return done(Fail(Invalid(op.resource->group_version.group, op.resource->kind, "",
-                             errors.Take())));
+    return done(
+        Fail(Invalid(op.resource->group_version.group, op.resource->kind, "", errors.Take())));
   }
   const User user = self ? op.user : UserOf(spec);
-  const Decision decision =
-      call.pipeline.authorizer().Authorize(user, InfoOf(spec), call.pipeline);
+  const Decision decision = call.pipeline.authorizer().Authorize(user, InfoOf(spec), call.pipeline);
   Editor edit(op.body);
   Mut status = edit.Root()["status"];
   status.SetMap();
@@ -232,8 +231,7 @@ Status BindToken(const SubresourceCall& call, Value ref, TokenClaims& claims) {
 void CreateToken(const SubresourceCall& call, Respond done) {
   const Operation& op = call.op;
   thread_local Random random(RandomSeed());
-  const Object account =
-      call.pipeline.Get(op.resource->plural, op.info.ns, op.info.name);
+  const Object account = call.pipeline.Get(op.resource->plural, op.info.ns, op.info.name);
   if (!account) return done(Fail(NotFound(QualifiedResource(op), op.info.name)));
   const Value spec = op.body["spec"];
   const int64_t lifetime = spec["expirationSeconds"].AsInt(kDefaultTokenLifetime_s);
@@ -246,8 +244,8 @@ void CreateToken(const SubresourceCall& call, Respond done) {
                    "may not specify a duration larger than 2^32 seconds");
   }
   if (!errors.empty()) {
-    return done(Fail(Invalid("authentication.k8s.io", op.subresource->kind.kind, "",
-                             errors.Take())));
+    return done(
+        Fail(Invalid("authentication.k8s.io", op.subresource->kind.kind, "", errors.Take())));
   }
   TokenClaims claims;
   claims.ns = op.info.ns;
@@ -264,8 +262,7 @@ void CreateToken(const SubresourceCall& call, Respond done) {
   }
   claims.issued = call.pipeline.now();
   const bool extend = !claims.pod_name.empty() && lifetime == kWarnOnlyLifetime_s;
-  claims.expires =
-      claims.issued + std::chrono::seconds(extend ? kExtendedLifetime_s : lifetime);
+  claims.expires = claims.issued + std::chrono::seconds(extend ? kExtendedLifetime_s : lifetime);
   claims.id = NewUuid(random);
   Editor edit(op.body);
   Mut root = edit.Root();

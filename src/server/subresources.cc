@@ -41,15 +41,15 @@ bool Subresources::Execute(Operation& op, Respond& done) {
   for (const Row& row : kRows) {
     if (row.subresource != sub) continue;
     if (row.resource != "*" && row.resource != op.resource->plural) continue;
-    pipeline_.workers().Post([this, handler = row.handler, op = std::move(op),
-                              done = std::move(done)]() mutable {
-      if (!op.authorized) {
-        if (auto allowed = pipeline_.Authorize(op); !allowed) {
-          return done(Fail(std::move(allowed).error()));
-        }
-      }
-      handler({pipeline_, authenticator_, std::move(op)}, std::move(done));
-    });
+    pipeline_.workers().Post(
+        [this, handler = row.handler, op = std::move(op), done = std::move(done)]() mutable {
+          if (!op.authorized) {
+            if (auto allowed = pipeline_.Authorize(op); !allowed) {
+              return done(Fail(std::move(allowed).error()));
+            }
+          }
+          handler({pipeline_, authenticator_, std::move(op)}, std::move(done));
+        });
     return true;
   }
   return false;

@@ -92,13 +92,13 @@ void TemplateImages(Value o, Time, Mut out) {
 // Old selectors (of replication controllers) are plain maps.
 void TemplateSelector(Value o, Time, Mut out) {
   const Value selector = o["spec"]["selector"];
-  const bool plain = !selector.empty() && !selector.Has("matchLabels") &&
-                     !selector.Has("matchExpressions");
+  const bool plain =
+      !selector.empty() && !selector.Has("matchLabels") && !selector.Has("matchExpressions");
   out.SetString(plain ? MapText(selector) : SelectorText(selector));
 }
 void ReadyOfWanted(Value o, Time, Mut out) {
-  out.SetString(fmt::format("{}/{}", o["status"]["readyReplicas"].AsInt(),
-                            o["spec"]["replicas"].AsInt(0)));
+  out.SetString(
+      fmt::format("{}/{}", o["status"]["readyReplicas"].AsInt(), o["spec"]["replicas"].AsInt(0)));
 }
 void DaemonNodeSelector(Value o, Time, Mut out) {
   out.SetString(MapText(TemplateSpec(o)["nodeSelector"]));
@@ -195,8 +195,8 @@ void ServicePorts(Value o, Time, Mut out) {
   for (Value port : o["spec"]["ports"].items()) {
     const std::string_view protocol = port["protocol"].AsString();
     if (port["nodePort"].AsInt() > 0) {
-      ports.push_back(fmt::format("{}:{}/{}", port["port"].AsInt(), port["nodePort"].AsInt(),
-                                  protocol));
+      ports.push_back(
+          fmt::format("{}:{}/{}", port["port"].AsInt(), port["nodePort"].AsInt(), protocol));
     } else {
       ports.push_back(fmt::format("{}/{}", port["port"].AsInt(), protocol));
     }
@@ -217,8 +217,8 @@ void EndpointsText(Value o, Time, Mut out) {
       for (Value address : subset["addresses"].items()) {
         const std::string_view ip = address["ip"].AsString();
         const bool v6 = ip.find(':') != std::string_view::npos;
-        list.push_back(fmt::format("{}{}{}:{}", v6 ? "[" : "", ip, v6 ? "]" : "",
-                                   port["port"].AsInt()));
+        list.push_back(
+            fmt::format("{}{}{}:{}", v6 ? "[" : "", ip, v6 ? "]" : "", port["port"].AsInt()));
       }
     }
   }
@@ -276,8 +276,7 @@ void EventSource(Value o, Time, Mut out) {
   const std::string component =
       FirstOf(source["component"].AsString(),
               Either(o, "reportingComponent", "reportingController").AsString());
-  const std::string host =
-      FirstOf(source["host"].AsString(), o["reportingInstance"].AsString());
+  const std::string host = FirstOf(source["host"].AsString(), o["reportingInstance"].AsString());
   out.SetString(host.empty() ? component : fmt::format("{}, {}", component, host));
 }
 void EventMessage(Value o, Time, Mut out) {
@@ -328,9 +327,8 @@ void AccessModes(Value o, Time, Mut out) {
 }
 void VolumeClaim(Value o, Time, Mut out) {
   const Value claim = o["spec"]["claimRef"];
-  out.SetString(claim ? fmt::format("{}/{}", claim["namespace"].AsString(),
-                                    claim["name"].AsString())
-                      : "");
+  out.SetString(
+      claim ? fmt::format("{}/{}", claim["namespace"].AsString(), claim["name"].AsString()) : "");
 }
 void ClaimCapacity(Value o, Time, Mut out) {
   if (IsVolume(o)) return out.SetString(o["spec"]["capacity"]["storage"].AsString("0"));
@@ -356,8 +354,7 @@ std::string QuotaText(Value quota, bool limits) {
   for (auto [resource, hard] : quota["status"]["hard"].members()) {
     if (resource.starts_with("limits.") != limits) continue;
     parts.push_back(fmt::format("{}: {}/{}", resource,
-                                quota["status"]["used"][resource].AsString("0"),
-                                hard.AsString()));
+                                quota["status"]["used"][resource].AsString("0"), hard.AsString()));
   }
   return fmt::format("{}", fmt::join(parts, ", "));
 }
@@ -382,8 +379,8 @@ void CsiModes(Value o, Time, Mut out) {
 void QuotaRequests(Value o, Time, Mut out) { out.SetString(QuotaText(o, false)); }
 void QuotaLimits(Value o, Time, Mut out) { out.SetString(QuotaText(o, true)); }
 void BindingRole(Value o, Time, Mut out) {
-  out.SetString(fmt::format("{}/{}", o["roleRef"]["kind"].AsString(),
-                            o["roleRef"]["name"].AsString()));
+  out.SetString(
+      fmt::format("{}/{}", o["roleRef"]["kind"].AsString(), o["roleRef"]["name"].AsString()));
 }
 void BindingUsers(Value o, Time, Mut out) { out.SetString(SubjectNames(o, "User")); }
 void BindingGroups(Value o, Time, Mut out) { out.SetString(SubjectNames(o, "Group")); }
@@ -397,7 +394,9 @@ void PodTemplateImages(Value o, Time, Mut out) {
 void PodTemplateLabels(Value o, Time, Mut out) {
   out.SetString(MapText(o["template"]["metadata"]["labels"]));
 }
-void StorageReclaim(Value o, Time, Mut out) { out.SetString(o["reclaimPolicy"].AsString("Delete")); }
+void StorageReclaim(Value o, Time, Mut out) {
+  out.SetString(o["reclaimPolicy"].AsString("Delete"));
+}
 void StorageBinding(Value o, Time, Mut out) {
   out.SetString(o["volumeBindingMode"].AsString("Immediate"));
 }

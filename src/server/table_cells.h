@@ -1,5 +1,6 @@
 // Cells of tables: small functions that turn one object into one text or number, in the words of
-// kubectl's printers (k8s.io/kubernetes pkg/printers/internalversion/printers.go). Pure; any thread.
+// kubectl's printers (k8s.io/kubernetes pkg/printers/internalversion/printers.go). Pure; any
+// thread.
 #pragma once
 
 #include <string>
@@ -43,8 +44,8 @@ void Age(api::Value object, Time now, api::Mut out) {
   out.SetString(Since(object.Path(kPath), now));
 }
 
-std::string SelectorText(api::Value selector);         // "a=b,c in (d)"; "<none>"
-std::string MapText(api::Value map);                   // "a=b,c=d"; "<none>"
+std::string SelectorText(api::Value selector);  // "a=b,c in (d)"; "<none>"
+std::string MapText(api::Value map);            // "a=b,c=d"; "<none>"
 std::string ContainersText(api::Value containers, std::string_view member);  // "a,b"
 
 // pods

@@ -225,8 +225,7 @@ void NodeKernel(Value node, Time, Mut out) {
 }
 
 void NodeRuntime(Value node, Time, Mut out) {
-  const std::string_view text =
-      node["status"]["nodeInfo"]["containerRuntimeVersion"].AsString();
+  const std::string_view text = node["status"]["nodeInfo"]["containerRuntimeVersion"].AsString();
   out.SetString(text.empty() ? "<unknown>" : text);
 }
 

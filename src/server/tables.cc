@@ -117,28 +117,18 @@ constexpr Column kCoreEndpoints[] = {
     {"Age", "string", "", 0, Age<kMetadataCreationTimestamp>},
 };
 constexpr Column kCoreEvents[] = {
-    {"Last Seen", "string", "", 0, EventLastSeen},
-    {"Type", "string", "", 0, Text<kType>},
-    {"Reason", "string", "", 0, Text<kReason>},
-    {"Object", "string", "", 0, EventObject},
-    {"Subobject", "string", "", 1, EventText},
-    {"Source", "string", "", 1, EventSource},
-    {"Message", "string", "", 0, EventMessage},
-    {"First Seen", "string", "", 1, EventFirstSeen},
-    {"Count", "string", "", 1, EventCount},
-    {"Name", "string", "", 1, Text<kMetadataName>},
+    {"Last Seen", "string", "", 0, EventLastSeen}, {"Type", "string", "", 0, Text<kType>},
+    {"Reason", "string", "", 0, Text<kReason>},    {"Object", "string", "", 0, EventObject},
+    {"Subobject", "string", "", 1, EventText},     {"Source", "string", "", 1, EventSource},
+    {"Message", "string", "", 0, EventMessage},    {"First Seen", "string", "", 1, EventFirstSeen},
+    {"Count", "string", "", 1, EventCount},        {"Name", "string", "", 1, Text<kMetadataName>},
 };
 constexpr Column kEventsEvents[] = {
-    {"Last Seen", "string", "", 0, EventLastSeen},
-    {"Type", "string", "", 0, Text<kType>},
-    {"Reason", "string", "", 0, Text<kReason>},
-    {"Object", "string", "", 0, EventObject},
-    {"Subobject", "string", "", 1, EventText},
-    {"Source", "string", "", 1, EventSource},
-    {"Message", "string", "", 0, EventMessage},
-    {"First Seen", "string", "", 1, EventFirstSeen},
-    {"Count", "string", "", 1, EventCount},
-    {"Name", "string", "", 1, Text<kMetadataName>},
+    {"Last Seen", "string", "", 0, EventLastSeen}, {"Type", "string", "", 0, Text<kType>},
+    {"Reason", "string", "", 0, Text<kReason>},    {"Object", "string", "", 0, EventObject},
+    {"Subobject", "string", "", 1, EventText},     {"Source", "string", "", 1, EventSource},
+    {"Message", "string", "", 0, EventMessage},    {"First Seen", "string", "", 1, EventFirstSeen},
+    {"Count", "string", "", 1, EventCount},        {"Name", "string", "", 1, Text<kMetadataName>},
 };
 constexpr Column kCoreNamespaces[] = {
     {"Name", "string", "name", 0, Text<kMetadataName>},

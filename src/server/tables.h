@@ -1,5 +1,5 @@
-// Tables: the columns that `kubectl get` shows, by kind (k8s.io/kubernetes pkg/printers/internalversion).
-// Data and small pure functions; any thread.
+// Tables: the columns that `kubectl get` shows, by kind (k8s.io/kubernetes
+// pkg/printers/internalversion). Data and small pure functions; any thread.
 #pragma once
 
 #include <span>

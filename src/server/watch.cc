@@ -109,11 +109,11 @@ void WatchStream::Begin() {
   } else if (after == 0) {
     after = store.visible();  // sendInitialEvents=false: from now on
   }
-  auto watch = store.AddWatch({resource, ns, "", after},
-                              [self = weak_from_this()](std::span<const store::Event> events,
-                                                        store::Revision) {
-                                if (auto stream = self.lock()) stream->OnBatch(events);
-                              });
+  auto watch = store.AddWatch(
+      {resource, ns, "", after},
+      [self = weak_from_this()](std::span<const store::Event> events, store::Revision) {
+        if (auto stream = self.lock()) stream->OnBatch(events);
+      });
   if (!watch) {
     std::vector<WatchUpdate> updates;
     updates.push_back({WatchKind::kError, StatusObject(watch.error())});
@@ -153,22 +153,22 @@ WatchUpdate WatchStream::Bookmark(store::Revision revision, bool initial_end) co
 
 void WatchStream::OnBatch(std::span<const store::Event> events) {
   if (stopped_ || events.empty()) return;
-  strand_.Post([self = shared_from_this(),
-                batch = std::vector<store::Event>(events.begin(), events.end())] {
-    std::vector<WatchUpdate> updates;
-    for (const store::Event& event : batch) self->Translate(event, updates);
-    if (!updates.empty() && !self->stopped_ && !self->sink_(std::move(updates), false)) {
-      self->Stop();
-    }
-  });
+  strand_.Post(
+      [self = shared_from_this(), batch = std::vector<store::Event>(events.begin(), events.end())] {
+        std::vector<WatchUpdate> updates;
+        for (const store::Event& event : batch) self->Translate(event, updates);
+        if (!updates.empty() && !self->stopped_ && !self->sink_(std::move(updates), false)) {
+          self->Stop();
+        }
+      });
 }
 
 // An object that enters the selection is added, one that leaves it is deleted.
 void WatchStream::Translate(const store::Event& event, std::vector<WatchUpdate>& out) const {
   const api::Resource& resource = *op_.resource;
   const auto matches = [&](const std::shared_ptr<const store::Entry>& entry) {
-    return entry && (filter_.all() ||
-                     filter_.Matches(api::FromStored(entry->object, resource).root()));
+    return entry &&
+           (filter_.all() || filter_.Matches(api::FromStored(entry->object, resource).root()));
   };
   const bool was = matches(event.previous);
   const bool is = event.type != store::EventType::kDeleted && matches(event.entry);
@@ -179,9 +179,8 @@ void WatchStream::Translate(const store::Event& event, std::vector<WatchUpdate>&
     return;
   }
   const auto& last = event.type == store::EventType::kDeleted ? event.entry : event.previous;
-  out.push_back({WatchKind::kDeleted,
-                 AtRevision(api::FromStored(last->object, resource), event.revision,
-                            resource.message)});
+  out.push_back({WatchKind::kDeleted, AtRevision(api::FromStored(last->object, resource),
+                                                 event.revision, resource.message)});
 }
 
 void WatchStream::Tell(std::vector<WatchUpdate> updates, bool end) {

@@ -4,9 +4,10 @@
 //   (*watch)->Start();
 //   (*watch)->Stop();
 //
-// Where it starts follows the real server: resourceVersion unset or 0: the present objects as ADDED,
-// then changes; sendInitialEvents: the same, then a bookmark annotated k8s.io/initial-events-end;
-// a revision: what came after it, or one ERROR event with a 410 Status when that is too old.
+// Where it starts follows the real server: resourceVersion unset or 0: the present objects as
+// ADDED, then changes; sendInitialEvents: the same, then a bookmark annotated
+// k8s.io/initial-events-end; a revision: what came after it, or one ERROR event with a 410 Status
+// when that is too old.
 //
 // Events come from the store on the core loop; filtering and the sink run on a strand of the
 // workers. The caller has authorized the operation.
@@ -45,11 +46,11 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
 
  private:
   WatchStream(Pipeline& pipeline, Operation op, Filter filter, Sink sink);
-  void Begin();                                          // core
-  void OnBatch(std::span<const store::Event> events);    // core
+  void Begin();                                           // core
+  void OnBatch(std::span<const store::Event> events);     // core
   void Tell(std::vector<WatchUpdate> updates, bool end);  // core or strand: posts to the strand
   void Translate(const store::Event& event, std::vector<WatchUpdate>& out) const;
-  void ArmBookmark();                                    // core
+  void ArmBookmark();  // core
   WatchUpdate Bookmark(store::Revision revision, bool initial_end) const;
 
   Pipeline& pipeline_;

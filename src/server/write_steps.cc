@@ -156,9 +156,9 @@ Status CheckAgainstUrl(const Operation& op, Value object) {
                       "based on URL", op.info.name)));
     }
     if (name != op.info.name) {
-      return Fail(BadRequest(fmt::format(
-          "the name of the object ({}) does not match the name on the URL ({})", name,
-          op.info.name)));
+      return Fail(BadRequest(
+          fmt::format("the name of the object ({}) does not match the name on the URL ({})", name,
+                      op.info.name)));
     }
   }
   return {};
@@ -172,8 +172,8 @@ Result<Object> PrepareCreate(const Operation& op, const Object& asked, const Wri
   Mut metadata = root["metadata"];
   RETURN_IF_ERROR(Mutate(op, "create", Value(), root, context));
 
-  for (const char* key : {"resourceVersion", "selfLink", "deletionTimestamp",
-                          "deletionGracePeriodSeconds"}) {
+  for (const char* key :
+       {"resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"}) {
     metadata.Erase(key);
   }
   metadata.Set("uid", NewUuid(WorkerRandom()));
@@ -316,13 +316,12 @@ Status CheckDeletePreconditions(const Operation& op, const DeleteRequest& reques
                     "object might have been deleted and then recreated",
                     request.uid, current.uid())));
   }
-  if (!request.resource_version.empty() &&
-      request.resource_version != current.resource_version()) {
-    return Fail(Conflict(
-        kind, op.info.name,
-        fmt::format("the ResourceVersion in the precondition ({}) does not match the "
-                    "ResourceVersion in record ({}). The object might have been modified",
-                    request.resource_version, current.resource_version())));
+  if (!request.resource_version.empty() && request.resource_version != current.resource_version()) {
+    return Fail(
+        Conflict(kind, op.info.name,
+                 fmt::format("the ResourceVersion in the precondition ({}) does not match the "
+                             "ResourceVersion in record ({}). The object might have been modified",
+                             request.resource_version, current.resource_version())));
   }
   return {};
 }
@@ -332,8 +331,9 @@ constexpr std::string_view kForegroundFinalizer = "foregroundDeletion";
 
 // The garbage collector's finalizers follow what this deletion asks for.
 bool SetCollectorFinalizers(const DeleteRequest& request, Mut metadata, Value old) {
-  const bool orphan = request.propagation == "Orphan" ||
-                      (request.propagation.empty() && Contains(old["finalizers"], kOrphanFinalizer));
+  const bool orphan =
+      request.propagation == "Orphan" ||
+      (request.propagation.empty() && Contains(old["finalizers"], kOrphanFinalizer));
   const bool foreground =
       request.propagation == "Foreground" ||
       (request.propagation.empty() && Contains(old["finalizers"], kForegroundFinalizer));

@@ -2,8 +2,8 @@
 // commit. Pure over immutable objects and a read-only view; run on workers, possibly more than once
 // for one request.
 //
-// Order, as in apiserver: defaults, mutating admission, system metadata, the kind's own preparation,
-// managed fields, validation, validating admission.
+// Order, as in apiserver: defaults, mutating admission, system metadata, the kind's own
+// preparation, managed fields, validation, validating admission.
 #pragma once
 
 #include <memory>

@@ -45,7 +45,7 @@ struct Step {
 };
 
 struct CaseFile {
-  std::string name;  // "pod-create"
+  std::string name;   // "pod-create"
   std::string error;  // not empty: the file is wrong
   std::vector<Step> steps;
 };

@@ -122,12 +122,12 @@ InProcessServer::InProcessServer() : parts_(std::make_unique<Parts>()) {
   auto store = store::Store::Open({}, p.core);
   CHECK(store.has_value());
   p.store = *std::move(store);
-  p.pipeline = std::make_unique<server::Pipeline>(
-      server::PipelineParts{*p.store, p.core, p.workers, *p.authorizer, server::DefaultAdmission()});
+  p.pipeline = std::make_unique<server::Pipeline>(server::PipelineParts{
+      *p.store, p.core, p.workers, *p.authorizer, server::DefaultAdmission()});
   auto pki = lab::MakePki("recorded", p.clock.Now());
   CHECK(pki.has_value());
-  auto tokens = server::MakeTokenIssuer(pki->token_key_pem,
-                                        "https://kubernetes.default.svc.cluster.local");
+  auto tokens =
+      server::MakeTokenIssuer(pki->token_key_pem, "https://kubernetes.default.svc.cluster.local");
   CHECK(tokens.has_value());
   p.tokens = *std::move(tokens);
   p.authenticator = std::make_unique<server::Authenticator>(*p.tokens, *p.pipeline);

@@ -24,8 +24,7 @@ std::string ReplaceEach(const std::string& text, const RE2& re, F by) {
   size_t at = 0;
   re2::StringPiece groups[4];
   const int count = std::min(re.NumberOfCapturingGroups() + 1, 4);
-  while (at <= text.size() &&
-         re.Match(whole, at, text.size(), RE2::UNANCHORED, groups, count)) {
+  while (at <= text.size() && re.Match(whole, at, text.size(), RE2::UNANCHORED, groups, count)) {
     const size_t begin = static_cast<size_t>(groups[0].data() - text.data());
     out += text.substr(at, begin - at);
     out += by(groups);
@@ -121,8 +120,8 @@ std::string Normaliser::Number(const std::string& word, const std::string& value
 void Normaliser::NoteGenerated(const std::string& name, size_t prefix) {
   for (const auto& [known, placeholder] : generated_)
     if (known == name) return;
-  generated_.emplace_back(
-      name, name.substr(0, prefix) + fmt::format("<gen-{}>", generated_.size() + 1));
+  generated_.emplace_back(name,
+                          name.substr(0, prefix) + fmt::format("<gen-{}>", generated_.size() + 1));
 }
 
 void Normaliser::FindGenerated(const Json& value) {
@@ -157,8 +156,7 @@ std::string Normaliser::Strings(std::string text, const NormaliseOptions& option
       text.replace(at, name.size(), placeholder);
     }
   }
-  static const RE2 time(
-      "(20[2-9][0-9])-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]+)?Z");
+  static const RE2 time("(20[2-9][0-9])-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]+)?Z");
   text = ReplaceEach(text, time, [](auto* g) {
     if (std::stoi(Str(g[1])) < 2025) return Str(g[0]);
     return g[2].empty() ? std::string("<time>") : fmt::format("<time.{}>", g[2].size() - 1);
@@ -220,7 +218,8 @@ void Normaliser::WalkCells(Json& table) {
   static const RE2 age("([0-9]+(y|d|h|m|s))+");
   if (table.contains("columnDefinitions") && table["columnDefinitions"].is_array()) {
     columns_.clear();
-    for (const Json& column : table["columnDefinitions"]) columns_.push_back(column.value("name", ""));
+    for (const Json& column : table["columnDefinitions"])
+      columns_.push_back(column.value("name", ""));
   }
   if (!table.contains("rows") || !table["rows"].is_array()) return;
   for (Json& row : table["rows"]) {

@@ -1,5 +1,5 @@
-// The normaliser of recorded cases (docs/recorded-cases.md, section 5): what differs from one run to
-// the next becomes a placeholder, the same value the same one within a file.
+// The normaliser of recorded cases (docs/recorded-cases.md, section 5): what differs from one run
+// to the next becomes a placeholder, the same value the same one within a file.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ struct NormaliseOptions {
   std::string path;                // of the request
   std::vector<std::string> items;  // @items
   bool keep_managed_fields = false;
-  std::string server;              // host:port
+  std::string server;  // host:port
 };
 
 class Normaliser {
@@ -41,7 +41,7 @@ class Normaliser {
 
   std::map<std::string, std::map<std::string, int>> numbers_;
   std::vector<std::pair<std::string, std::string>> generated_;  // name, placeholder
-  std::vector<std::string> columns_;  // of the last table
+  std::vector<std::string> columns_;                            // of the last table
 };
 
 }  // namespace sextant::recorded

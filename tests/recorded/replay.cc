@@ -81,12 +81,14 @@ std::string Difference(const Json& want, const Json& got, const std::string& pat
   const auto show = [](const Json& value) { return value.dump().substr(0, 300); };
   if (want.is_object() && got.is_object()) {
     for (const auto& [key, value] : want.items()) {
-      if (!got.contains(key)) return fmt::format("{}.{}: want {}, got nothing", path, key, show(value));
+      if (!got.contains(key))
+        return fmt::format("{}.{}: want {}, got nothing", path, key, show(value));
       std::string inner = Difference(value, got[key], path + "." + key);
       if (!inner.empty()) return inner;
     }
     for (const auto& [key, value] : got.items()) {
-      if (!want.contains(key)) return fmt::format("{}.{}: want nothing, got {}", path, key, show(value));
+      if (!want.contains(key))
+        return fmt::format("{}.{}: want nothing, got {}", path, key, show(value));
     }
     return "";
   }
@@ -177,8 +179,7 @@ class Replayer {
     for (const Header& header : step.headers) {
       defaults.erase(net::AsciiLower(header.name));
       if (!header.value.empty()) {
-        request.headers.Add(net::AsciiLower(header.name),
-                            Expand(header.value, variables_, error_));
+        request.headers.Add(net::AsciiLower(header.name), Expand(header.value, variables_, error_));
       }
     }
     for (const auto& [name, value] : defaults) request.headers.Add(name, value);
@@ -236,7 +237,8 @@ class Replayer {
       std::vector<std::string> want;
       std::vector<std::string> got;
       for (const Header& header : step.answer_headers) {
-        if (net::EqualsIgnoreCase(header.name, name)) want.push_back(HeaderValue(name, header.value));
+        if (net::EqualsIgnoreCase(header.name, name))
+          want.push_back(HeaderValue(name, header.value));
       }
       for (std::string_view value : answer.headers.GetAll(name)) {
         got.push_back(HeaderValue(name, normaliser_.Text(std::string(value), OptionsOf(step))));
@@ -356,8 +358,9 @@ class Replayer {
     }
     if (stream.buffer.size() < 4) return {};
     const auto byte = [&](size_t i) { return static_cast<unsigned char>(stream.buffer[i]); };
-    const size_t size = (static_cast<size_t>(byte(0)) << 24) | (static_cast<size_t>(byte(1)) << 16) |
-                        (static_cast<size_t>(byte(2)) << 8) | byte(3);
+    const size_t size = (static_cast<size_t>(byte(0)) << 24) |
+                        (static_cast<size_t>(byte(1)) << 16) | (static_cast<size_t>(byte(2)) << 8) |
+                        byte(3);
     if (stream.buffer.size() < 4 + size) return {};
     const std::string frame = stream.buffer.substr(4, size);
     stream.buffer.erase(0, 4 + size);
