@@ -10,12 +10,12 @@ namespace sextant::kubelet {
 namespace {
 
 constexpr std::string_view kSpecial = "|&;<>()`\n*?[]{}~#!\\";  // unquoted, outside of ${NAME}
-constexpr std::array<std::string_view, 14> kKeywords = {
-    "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac",
-    "function", "trap"};
-constexpr std::array<std::string_view, 12> kOwn = {"echo", "sleep", "true", "false", ":", "cat",
-                                                   "exit", "env", "printenv", "hostname", "pwd",
-                                                   "set"};
+constexpr std::array<std::string_view, 14> kKeywords = {"if",   "then",  "else",     "elif", "fi",
+                                                        "for",  "while", "until",    "do",   "done",
+                                                        "case", "esac",  "function", "trap"};
+constexpr std::array<std::string_view, 12> kOwn = {"echo",     "sleep",    "true", "false",
+                                                   ":",        "cat",      "exit", "env",
+                                                   "printenv", "hostname", "pwd",  "set"};
 constexpr int kNotFound = 127;
 
 std::string_view BaseName(std::string_view path) {
@@ -97,8 +97,10 @@ bool BuiltinScript::AddText(std::string_view text, Command::When first, int dept
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (quote == '\'') {
-      if (c == quote) quote = 0;
-      else add(c);
+      if (c == quote)
+        quote = 0;
+      else
+        add(c);
     } else if (c == '$') {
       const bool braces = i + 1 < text.size() && text[i + 1] == '{';
       size_t at = i + (braces ? 2 : 1), end = at;
@@ -109,8 +111,10 @@ bool BuiltinScript::AddText(std::string_view text, Command::When first, int dept
       i = braces ? end : end - 1;
     } else if (quote == '"') {
       if (c == '`' || c == '\\') return false;
-      if (c == quote) quote = 0;
-      else add(c);
+      if (c == quote)
+        quote = 0;
+      else
+        add(c);
     } else if (c == '\'' || c == '"') {
       quote = c;
       in_word = true;
@@ -206,7 +210,8 @@ void BuiltinScript::Execute(std::vector<std::string> argv, Step& step) {
         status_ = 1;
         return;
       }
-      total = *time == Duration::max() || total == Duration::max() ? Duration::max() : total + *time;
+      total =
+          *time == Duration::max() || total == Duration::max() ? Duration::max() : total + *time;
     }
     step.sleep = total;
   } else if (name == "false") {

@@ -1,5 +1,5 @@
-// Runs a few programs without any process, where this machine allows no isolation at all: echo, sleep, cat,
-// little scripts of simple commands, and programs that the lab gives (nvidia-smi).
+// Runs a few programs without any process, where this machine allows no isolation at all: echo,
+// sleep, cat, little scripts of simple commands, and programs that the lab gives (nvidia-smi).
 //
 //   auto script = BuiltinScript::Parse({"sh", "-c", "echo hello; sleep 1"}, env, files, programs);
 //   if (!script) ...                 // needs more shell than there is: simulated
@@ -26,8 +26,8 @@ namespace sextant::kubelet {
 
 struct BuiltinCall {
   std::vector<std::string> argv;
-  const std::vector<std::string>& env;                  // "NAME=value"
-  const std::map<std::string, std::string>& files;      // placed files by path in the container
+  const std::vector<std::string>& env;              // "NAME=value"
+  const std::map<std::string, std::string>& files;  // placed files by path in the container
 };
 using BuiltinProgram = std::function<int(const BuiltinCall&, std::string& out, std::string& err)>;
 using BuiltinPrograms = std::map<std::string, BuiltinProgram, std::less<>>;

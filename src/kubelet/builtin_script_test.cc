@@ -23,8 +23,8 @@ struct Outcome {
 };
 
 std::optional<Outcome> RunScript(const std::vector<std::string>& argv) {
-  auto script = BuiltinScript::Parse(argv, {"NAME=you", "EMPTY="}, {{"/etc/x", "content\n"}},
-                                     Programs());
+  auto script =
+      BuiltinScript::Parse(argv, {"NAME=you", "EMPTY="}, {{"/etc/x", "content\n"}}, Programs());
   if (!script) return std::nullopt;
   Outcome outcome;
   for (;;) {
@@ -57,7 +57,8 @@ TEST(BuiltinScript, RunsSimpleCommands) {
            Case{{"sh", "-c", "exec sleep 0.5"}, "", 0, 500ms},
            Case{{"sh", "-c", "bash -c 'echo inner'\necho outer"}, "inner\nouter\n"},
            Case{{"cat", "/etc/x", "/none"},
-                "content\ncat: can't open '/none': No such file or directory\n", 1},
+                "content\ncat: can't open '/none': No such file or directory\n",
+                1},
            Case{{"printenv", "NAME"}, "you\n"},
            Case{{"sh", "-c", ""}, ""},
        }) {

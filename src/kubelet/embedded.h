@@ -1,5 +1,5 @@
-// The bytes of programs that this one carries, for the toolbox: sextant-init (src/kubelet/init/) and
-// nvidia-smi (src/gpu/nvidia_smi_main.cc).
+// The bytes of programs that this one carries, for the toolbox: sextant-init (src/kubelet/init/)
+// and nvidia-smi (src/gpu/nvidia_smi_main.cc).
 #pragma once
 
 #include <string_view>

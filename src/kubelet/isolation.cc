@@ -61,7 +61,8 @@ bool HasNul(const std::string& text) { return text.find('\0') != std::string::np
 Result<std::string> MountTarget(const std::string& path) {
   std::string clean = CleanPath(path);
   if (clean.empty())
-    return Fail(BadRequest(fmt::format("mount path \"{}\" must be absolute, without \"..\"", path)));
+    return Fail(
+        BadRequest(fmt::format("mount path \"{}\" must be absolute, without \"..\"", path)));
   if (clean == "/" || clean == "/proc" || clean.starts_with("/proc/") || clean == "/dev" ||
       clean == "/bin")
     return Fail(BadRequest(fmt::format("nothing can be mounted at \"{}\"", clean)));
@@ -89,10 +90,9 @@ Status AddMount(const Mount& mount, BwrapArguments& args) {
   return {};
 }
 
-constexpr std::array kRootDirectories = {"/etc",     "/home",          "/mnt",     "/opt",
-                                         "/root",    "/run",           "/srv",     "/sys",
-                                         "/usr",     "/usr/local",     "/usr/local/bin", "/var",
-                                         "/var/log", "/var/run",       "/var/tmp", "/tmp"};
+constexpr std::array kRootDirectories = {
+    "/etc", "/home",      "/mnt",           "/opt", "/root",    "/run",     "/srv",     "/sys",
+    "/usr", "/usr/local", "/usr/local/bin", "/var", "/var/log", "/var/run", "/var/tmp", "/tmp"};
 
 // What container root owns, as it would in an image. Only said where the lab is root: otherwise
 // bwrap makes everything as the user that the container has too.
@@ -107,7 +107,8 @@ void AddOwnedPaths(const ContainerInput& input, Records& records) {
     records.Add("own", "/");
     for (const char* directory : kRootDirectories)
       if (!mounted(directory)) records.Add("own", directory);
-    for (const auto& [path, content] : EtcFiles(input.sandbox, input.spec)) records.Add("own", path);
+    for (const auto& [path, content] : EtcFiles(input.sandbox, input.spec))
+      records.Add("own", path);
   }
   for (const Mount& mount : input.spec.mounts)
     if (mount.kind == Mount::Kind::kFile && !mount.read_only && !input.spec.read_only_root)
@@ -131,8 +132,7 @@ Status AddRoot(const ContainerInput& input, BwrapArguments& args) {
 Status AddMountsAndDevices(const ContainerSpec& spec, BwrapArguments& args) {
   // Outer mounts first, whatever the order in the spec.
   std::multimap<std::string, const Mount*> mounts;
-  for (const Mount& mount : spec.mounts)
-    mounts.emplace(CleanPath(mount.container_path), &mount);
+  for (const Mount& mount : spec.mounts) mounts.emplace(CleanPath(mount.container_path), &mount);
   for (const auto& [path, mount] : mounts) RETURN_IF_ERROR(AddMount(*mount, args));
   for (const Device& device : spec.devices) {
     ASSIGN_OR_RETURN(const std::string target, MountTarget(device.container_path));
@@ -285,9 +285,7 @@ std::vector<std::pair<std::string, std::string>> EtcFiles(const PodSandboxSpec& 
 
 std::vector<std::string> FullEnvironment(const PodSandboxSpec& sandbox, const ContainerSpec& spec,
                                          std::string_view path) {
-  const auto has = [&](std::string_view name) {
-    return !EnvValue(spec.env, name, "").empty();
-  };
+  const auto has = [&](std::string_view name) { return !EnvValue(spec.env, name, "").empty(); };
   std::vector<std::string> env;
   if (!has("PATH")) env.push_back(fmt::format("PATH={}", path));
   if (!has("HOSTNAME")) env.push_back("HOSTNAME=" + sandbox.hostname);
@@ -325,11 +323,11 @@ Result<SpawnRequest> BubblewrapContainer(const ContainerInput& input,
   RETURN_IF_ERROR(AddMountsAndDevices(spec, args));
   if (spec.read_only_root) args.Add("--remount-ro", "/");
 
-  SpawnRequest request{.program = input.toolbox.init(),
-                       .argv = {"sextant-init", "enter", input.toolbox.bwrap(), "--args",
-                                std::to_string(kArgsFd), "--",
-                                fmt::format("/proc/self/fd/{}", kSelfFd), "launch"},
-                       .env = InitEnvironment()};
+  SpawnRequest request{
+      .program = input.toolbox.init(),
+      .argv = {"sextant-init", "enter", input.toolbox.bwrap(), "--args", std::to_string(kArgsFd),
+               "--", fmt::format("/proc/self/fd/{}", kSelfFd), "launch"},
+      .env = InitEnvironment()};
   RETURN_IF_ERROR(args.Into(request));
   GiveNamespaces(namespaces, request);
   ASSIGN_OR_RETURN(Fd self, OpenFile(input.toolbox.init()));
@@ -348,8 +346,8 @@ Result<SpawnRequest> ExecInContainer(const ContainerInput& input,
                                      const SandboxNamespaces& namespaces, pid_t target,
                                      const std::vector<std::string>& argv, Stdio stdio) {
   RETURN_IF_ERROR(CheckWords(argv, "command"));
-  SpawnRequest request{.program = input.toolbox.init(), .argv = {"sextant-init", "exec"},
-                       .env = InitEnvironment()};
+  SpawnRequest request{
+      .program = input.toolbox.init(), .argv = {"sextant-init", "exec"}, .env = InitEnvironment()};
   GiveNamespaces(namespaces, request);
   const std::array<std::pair<const char*, int>, 3> own = {
       {{"mnt", kMountNsFd}, {"pid", kPidNsFd}, {"user", kInnerUserNsFd}}};
@@ -455,11 +453,13 @@ Status ProbeBubblewrap(const Toolbox& toolbox, const Identity& identity) {
     std::array<char, 512> text{};
     const ssize_t n = read(status->read.get(), text.data(), text.size() - 1);
     result = {};
-    if (!output) result = Fail(output.error());
+    if (!output)
+      result = Fail(output.error());
     else if (*output != "works\n" || code != 0)
       result = Fail(InternalError(
-          n > 0 ? std::string(text.data(), static_cast<size_t>(n))
-                : fmt::format("bwrap ended with code {} (user namespaces may be forbidden)", code)));
+          n > 0
+              ? std::string(text.data(), static_cast<size_t>(n))
+              : fmt::format("bwrap ended with code {} (user namespaces may be forbidden)", code)));
   } else if (!request) {
     result = Fail(request.error());
   }

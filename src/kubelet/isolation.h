@@ -31,9 +31,10 @@ Identity CurrentIdentity();
 // Defaults and ceilings; units are bytes and counts.
 inline constexpr uint64_t kDefaultMemory = 2ull << 30;
 inline constexpr uint64_t kMemoryHeadroom = 256ull << 20;
-inline constexpr uint64_t kRootTmpfsBytes = 128ull << 20;   // what a container writes outside volumes
-inline constexpr uint64_t kSmallTmpfsBytes = 64ull << 20;   // /dev/shm, tmpfs volumes
-inline constexpr uint64_t kMaxFileBytes = 4ull << 30;       // RLIMIT_FSIZE
+inline constexpr uint64_t kRootTmpfsBytes = 128ull
+                                            << 20;  // what a container writes outside volumes
+inline constexpr uint64_t kSmallTmpfsBytes = 64ull << 20;  // /dev/shm, tmpfs volumes
+inline constexpr uint64_t kMaxFileBytes = 4ull << 30;      // RLIMIT_FSIZE
 inline constexpr uint32_t kDefaultPids = 1024;
 inline constexpr uint32_t kMaxOpenFiles = 4096;
 inline constexpr size_t kMaxPlacedFiles = 128;

@@ -38,12 +38,13 @@ uint64_t ThreadsOf(uint32_t uid) {
 Status MakeBelow(const fs::path& root, const std::string& container_path, fs::path* where) {
   const std::string clean = CleanPath(container_path);
   if (clean.empty())
-    return Fail(BadRequest(fmt::format("path \"{}\" must be absolute, without \"..\"",
-                                       container_path)));
+    return Fail(
+        BadRequest(fmt::format("path \"{}\" must be absolute, without \"..\"", container_path)));
   *where = root / clean.substr(1);
   std::error_code error;
   fs::create_directories(where->parent_path(), error);
-  if (error) return Fail(InternalError(fmt::format("make {}: {}", where->string(), error.message())));
+  if (error)
+    return Fail(InternalError(fmt::format("make {}: {}", where->string(), error.message())));
   return {};
 }
 
@@ -121,7 +122,8 @@ Result<SpawnRequest> LandlockContainer(const ContainerInput& input, const std::s
   inside.env.push_back("PATH=" + input.toolbox.bin());
   const ContainerInput changed{input.toolbox, input.identity, input.sandbox, inside, input.hold};
 
-  SpawnRequest request{.program = input.toolbox.init(), .argv = {"sextant-init", "restrict"},
+  SpawnRequest request{.program = input.toolbox.init(),
+                       .argv = {"sextant-init", "restrict"},
                        .env = InitEnvironment()};
   Records records = CommonRecords(changed, argv, input.toolbox.bin());
   records.Add("cwd", spec.working_dir.empty() ? root : root + CleanPath(spec.working_dir));

@@ -113,9 +113,10 @@ class State : public std::enable_shared_from_this<State> {
       last_look_ = true;  // what it wrote since our last read
       return Next(std::move(callback));
     }
-    loop_.After(kFollowPause, [self = shared_from_this(), callback = std::move(callback)]() mutable {
-      if (!self->cancelled_.load()) self->Next(std::move(callback));
-    });
+    loop_.After(kFollowPause,
+                [self = shared_from_this(), callback = std::move(callback)]() mutable {
+                  if (!self->cancelled_.load()) self->Next(std::move(callback));
+                });
   }
 
   // Opens the first file to read. False: there is none yet.

@@ -38,8 +38,9 @@ class LogReader {
   using NextCallback = std::function<void(Result<std::optional<std::string>>)>;
 
   // `path` is the container's current log file; rotated ones beside it are read first. For the
-  // previous instance pass that instance's path. `still_running` is asked on `loop` while following:
-  // false ends the log after what is already written. A file that is missing is an empty log.
+  // previous instance pass that instance's path. `still_running` is asked on `loop` while
+  // following: false ends the log after what is already written. A file that is missing is an empty
+  // log.
   static std::shared_ptr<LogReader> Open(std::string path, LogOptions options, Executor& worker,
                                          Loop& loop, std::function<bool()> still_running);
   virtual ~LogReader() = default;

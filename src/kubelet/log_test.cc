@@ -32,8 +32,10 @@ class Log : public testing::Test {
       reader->Next([&](Result<std::optional<std::string>> chunk) {
         called = true;
         ASSERT_TRUE(chunk);
-        if (*chunk) text += **chunk;
-        else ended = true;
+        if (*chunk)
+          text += **chunk;
+        else
+          ended = true;
       });
       loop_.RunReady();
       if (!called) loop_.Advance(1s);
@@ -73,8 +75,8 @@ TEST_F(Log, LongLinesComeInPieces) {
   EXPECT_EQ(raw.find(" P "), std::string_view("2026-01-01T00:00:00.000000000Z stdout").size());
   EXPECT_EQ(Read(), line + "\nnext\n");
   const std::string stamped = Read({.timestamps = true});
-  EXPECT_EQ(stamped, "2026-01-01T00:00:00.000000000Z " + line +
-                         "\n2026-01-01T00:00:00.000000000Z next\n");
+  EXPECT_EQ(stamped,
+            "2026-01-01T00:00:00.000000000Z " + line + "\n2026-01-01T00:00:00.000000000Z next\n");
 }
 
 TEST_F(Log, Options) {
@@ -172,7 +174,8 @@ TEST_F(Log, ADroppedReaderCallsNobody) {
 }
 
 TEST_F(Log, ForeignFilesDoNoHarm) {
-  std::ofstream(path_) << "not a record\n\n" << std::string(100000, 'y')
+  std::ofstream(path_) << "not a record\n\n"
+                       << std::string(100000, 'y')
                        << "\n2026-01-01T00:00:00.000000000Z stdout F good\n2026 stdout";
   EXPECT_EQ(Read(), "good\n");
   fs::remove(path_);

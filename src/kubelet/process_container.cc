@@ -42,7 +42,9 @@ pid_t ParseChildPid(std::string_view json) {
   return pid;
 }
 
-std::string FirstLine(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
+std::string FirstLine(std::string_view text) {
+  return std::string(text.substr(0, text.find('\n')));
+}
 
 }  // namespace
 
@@ -106,8 +108,10 @@ Launched::~Launched() {
     info_->Drain();
     LearnPid();
   }
-  if (pidfd_.ok()) Signal(pidfd_, SIGKILL);
-  else Signal(process_.pidfd, SIGKILL);
+  if (pidfd_.ok())
+    Signal(pidfd_, SIGKILL);
+  else
+    Signal(process_.pidfd, SIGKILL);
   Reap(process_);
 }
 
@@ -183,9 +187,9 @@ void ProcessContainer::Start() {
     for (const Mount& mount : spec_.mounts)
       if (mount.kind == Mount::Kind::kFile) files[CleanPath(mount.container_path)] = mount.content;
     for (auto& [path, content] : EtcFiles(sandbox_->spec(), spec_)) files[path] = content;
-    std::optional<BuiltinScript> script = BuiltinScript::Parse(
-        spec_.argv, FullEnvironment(sandbox_->spec(), spec_, kDefaultPath), std::move(files),
-        core_.options.builtin_programs);
+    std::optional<BuiltinScript> script =
+        BuiltinScript::Parse(spec_.argv, FullEnvironment(sandbox_->spec(), spec_, kDefaultPath),
+                             std::move(files), core_.options.builtin_programs);
     if (!script)
       return StartSimulated("without isolation only simple commands of the toolbox are run");
     return StartBuiltin(*std::move(script));
@@ -210,8 +214,7 @@ Result<Stdio> ProcessContainer::MakeStdio() {
   if (spec_.tty) {
     ASSIGN_OR_RETURN(Terminal terminal, OpenTerminal());
     terminal_ = Duplicate(terminal.master);
-    if (spec_.stdin_open)
-      input_ = MakeInput(Duplicate(terminal.master));
+    if (spec_.stdin_open) input_ = MakeInput(Duplicate(terminal.master));
     out_ = std::make_unique<OutputPump>(*core_.loop, std::move(terminal.master),
                                         on_data(LogStream::kStdout), on_end);
     child.in = Duplicate(terminal.slave);
@@ -329,8 +332,7 @@ void ProcessContainer::StepBuiltin() {
   const BuiltinScript::Step step = script_->Run();
   if (!step.out.empty()) OnOutput(LogStream::kStdout, step.out);
   if (!step.err.empty()) OnOutput(LogStream::kStderr, step.err);
-  if (step.ended)
-    return End(step.exit_code, 0, step.exit_code == 0 ? "Completed" : "Error", "");
+  if (step.ended) return End(step.exit_code, 0, step.exit_code == 0 ? "Completed" : "Error", "");
   if (step.sleep == Duration::max()) return;
   run_timer_ = core_.loop->After(step.sleep, [this] { StepBuiltin(); });
 }
@@ -406,8 +408,8 @@ void ProcessContainer::MaybeEnd() {
     return End(kStartErrorCode, 0, "StartError", program_error_);
   }
   // bwrap and sextant-init pass a signal on as 128 + signal, as a shell does.
-  const int code = WIFSIGNALED(wait_status_) ? 128 + WTERMSIG(wait_status_)
-                                             : WEXITSTATUS(wait_status_);
+  const int code =
+      WIFSIGNALED(wait_status_) ? 128 + WTERMSIG(wait_status_) : WEXITSTATUS(wait_status_);
   const int signal = code > 128 && code <= 128 + 64 ? code - 128 : 0;
   if (out_of_memory_ && signal == SIGKILL) return End(code, signal, "OOMKilled", "");
   End(code, signal, code == 0 ? "Completed" : "Error", "");

@@ -110,7 +110,7 @@ class ProcessContainer : public std::enable_shared_from_this<ProcessContainer> {
   std::unique_ptr<Launched> program_;
   std::unique_ptr<OutputPump> out_, err_;
   std::unique_ptr<InputPump> input_;
-  Fd terminal_;  // for its size
+  Fd terminal_;        // for its size
   std::string early_;  // the first output: a sandbox that cannot be built complains there
   std::set<AttachSession*> attached_;
   std::vector<std::function<void(Result<pid_t>)>> waiting_for_body_;

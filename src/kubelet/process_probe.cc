@@ -57,8 +57,9 @@ class Connecting : public std::enable_shared_from_this<Connecting> {
     timer_ = core_.loop->After(timeout, [self = shared_from_this()] {
       self->End(Fail(Timeout(fmt::format("dial tcp {}: i/o timeout", self->address_.text), 0)));
     });
-    sandbox.NewSocket(address_.storage.ss_family, SOCK_STREAM,
-                      [self = shared_from_this()](Result<Fd> fd) { self->OnSocket(std::move(fd)); });
+    sandbox.NewSocket(
+        address_.storage.ss_family, SOCK_STREAM,
+        [self = shared_from_this()](Result<Fd> fd) { self->OnSocket(std::move(fd)); });
   }
 
  private:
@@ -111,7 +112,10 @@ std::string ProbeAddress(const ProcessSandbox& sandbox, const std::string& host)
 class HttpProbing : public std::enable_shared_from_this<HttpProbing> {
  public:
   HttpProbing(ProcessCore& core, HttpProbe probe, std::string address, ProbeCallback done)
-      : core_(core), probe_(std::move(probe)), address_(std::move(address)), done_(std::move(done)) {
+      : core_(core),
+        probe_(std::move(probe)),
+        address_(std::move(address)),
+        done_(std::move(done)) {
     const bool v6 = address_.find(':') != std::string::npos;
     authority_ = fmt::format("{}{}{}:{}", v6 ? "[" : "", address_, v6 ? "]" : "", probe_.port);
     if (!probe_.path.starts_with('/')) path_ = "/";
@@ -122,7 +126,8 @@ class HttpProbing : public std::enable_shared_from_this<HttpProbing> {
   void Start(ProcessSandbox& sandbox) {
     timer_ = core_.loop->After(probe_.timeout, [self = shared_from_this()] {
       self->End(false, fmt::format("Get \"{}\": context deadline exceeded (Client.Timeout exceeded "
-                                   "while awaiting headers)", self->url_));
+                                   "while awaiting headers)",
+                                   self->url_));
     });
     DialAddress(core_, sandbox, address_, probe_.port, probe_.timeout,
                 [self = shared_from_this()](Result<Fd> fd) { self->OnConnected(std::move(fd)); });
@@ -178,9 +183,9 @@ class HttpProbing : public std::enable_shared_from_this<HttpProbing> {
       return End(false, answer_.empty()
                             ? fmt::format("Get \"{}\": EOF", url_)
                             : fmt::format("Get \"{}\": net/http: HTTP/1.x transport connection "
-                                          "broken: malformed HTTP response", url_));
-    if (code >= 200 && code < 400)
-      return End(true, answer_.substr(head + 4, kProbeBodyMax));
+                                          "broken: malformed HTTP response",
+                                          url_));
+    if (code >= 200 && code < 400) return End(true, answer_.substr(head + 4, kProbeBodyMax));
     End(false, fmt::format("HTTP probe failed with statuscode: {}", code));
   }
 
@@ -223,8 +228,7 @@ void RunTcpProbe(ProcessCore& core, std::shared_ptr<ProcessSandbox> sandbox, Tcp
 void Dial(ProcessCore& core, std::shared_ptr<ProcessSandbox> sandbox, std::string address,
           uint16_t port, Duration timeout, std::function<void(Result<Fd>)> done) {
   if (timeout <= Duration{0}) timeout = kDialTimeout;
-  if (!address.empty())
-    return DialAddress(core, *sandbox, address, port, timeout, std::move(done));
+  if (!address.empty()) return DialAddress(core, *sandbox, address, port, timeout, std::move(done));
   DialAddress(core, *sandbox, "127.0.0.1", port, timeout,
               [&core, sandbox, port, timeout, done = std::move(done)](Result<Fd> fd) mutable {
                 if (fd) return done(std::move(fd));

@@ -30,7 +30,8 @@ Error UnknownSandbox(const std::string& uid) { return NotFound({"", "sandboxes"}
 // An id becomes a directory's name.
 bool ValidId(const std::string& id) {
   return !id.empty() && id.size() <= kIdMax && id[0] != '.' &&
-         id.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
+         id.find_first_not_of(
+             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
              std::string::npos;
 }
 
@@ -63,8 +64,7 @@ void ProcessSandbox::Start(DoneCallback done) {
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
     return done(Fail(ErrnoError("socketpair")));
   control_ = Fd(pair[0]);
-  Result<Process> pause =
-      Spawn(PauseProcess(*core_.toolbox, core_.identity, spec_, Fd(pair[1])));
+  Result<Process> pause = Spawn(PauseProcess(*core_.toolbox, core_.identity, spec_, Fd(pair[1])));
   if (!pause) return done(Fail(pause.error()));
   pause_ = *std::move(pause);
   starting_ = std::move(done);
@@ -172,9 +172,12 @@ bool ProcessCore::TryLevel(kubelet::Level candidate, const std::string& candidat
   tools.directory = candidate_directory;
   Result<Toolbox> built = Toolbox::Build(tools);
   Status works = {};
-  if (!built) works = Fail(built.error());
-  else if (candidate == Level::kBubblewrap) works = ProbeBubblewrap(*built, identity);
-  else works = ProbeLandlock(*built, identity, candidate_directory + "/containers/probe");
+  if (!built)
+    works = Fail(built.error());
+  else if (candidate == Level::kBubblewrap)
+    works = ProbeBubblewrap(*built, identity);
+  else
+    works = ProbeLandlock(*built, identity, candidate_directory + "/containers/probe");
   if (works) {
     toolbox = *std::move(built);
     level = candidate;
@@ -232,10 +235,10 @@ void ProcessCore::Ended(const std::string& id) {
   if (first == last) return;
   for (const auto& [other_id, other] : containers)
     if (other->spec().sandbox_uid == uid && !other->ended()) return;
-  std::erase_if(containers, [&](const auto& entry) { return entry.second->spec().sandbox_uid == uid; });
+  std::erase_if(containers,
+                [&](const auto& entry) { return entry.second->spec().sandbox_uid == uid; });
   sandboxes.erase(uid);
-  for (auto it = first; it != last; ++it)
-    Deliver([done = std::move(it->second)] { done({}); });
+  for (auto it = first; it != last; ++it) Deliver([done = std::move(it->second)] { done({}); });
   sandbox_removals.erase(first, last);
 }
 
@@ -299,26 +302,34 @@ void ProcessRuntime::RemoveSandbox(std::string uid, DoneCallback done) {
 }
 
 void ProcessRuntime::StartContainer(ContainerSpec spec, EventCallback events) {
-  core_->loop->Post([core = core_.get(), spec = std::move(spec),
-                     events = std::move(events)]() mutable {
-    const std::shared_ptr<ProcessSandbox> sandbox = core->FindSandbox(spec.sandbox_uid);
-    const std::string id = spec.id;
-    std::string problem;
-    if (!ValidId(id)) problem = "bad container id";
-    else if (!sandbox) problem = UnknownSandbox(spec.sandbox_uid).message;
-    else if (core->Find(id)) problem = "the container exists already";
-    if (!problem.empty()) {
-      ContainerEvent event{.kind = ContainerEvent::Kind::kExited, .container_id = id,
-                           .sandbox_uid = spec.sandbox_uid, .exit_code = 128,
-                           .reason = "StartError", .message = problem,
-                           .started_at = core->clock.Now(), .finished_at = core->clock.Now()};
-      return core->Deliver([events = std::move(events), event = std::move(event)] { events(event); });
-    }
-    auto container =
-        std::make_shared<ProcessContainer>(*core, sandbox, std::move(spec), std::move(events));
-    core->containers[id] = container;
-    container->Start();
-  });
+  core_->loop->Post(
+      [core = core_.get(), spec = std::move(spec), events = std::move(events)]() mutable {
+        const std::shared_ptr<ProcessSandbox> sandbox = core->FindSandbox(spec.sandbox_uid);
+        const std::string id = spec.id;
+        std::string problem;
+        if (!ValidId(id))
+          problem = "bad container id";
+        else if (!sandbox)
+          problem = UnknownSandbox(spec.sandbox_uid).message;
+        else if (core->Find(id))
+          problem = "the container exists already";
+        if (!problem.empty()) {
+          ContainerEvent event{.kind = ContainerEvent::Kind::kExited,
+                               .container_id = id,
+                               .sandbox_uid = spec.sandbox_uid,
+                               .exit_code = 128,
+                               .reason = "StartError",
+                               .message = problem,
+                               .started_at = core->clock.Now(),
+                               .finished_at = core->clock.Now()};
+          return core->Deliver(
+              [events = std::move(events), event = std::move(event)] { events(event); });
+        }
+        auto container =
+            std::make_shared<ProcessContainer>(*core, sandbox, std::move(spec), std::move(events));
+        core->containers[id] = container;
+        container->Start();
+      });
 }
 
 void ProcessRuntime::StopContainer(std::string id, int signal, Duration grace) {
@@ -386,23 +397,26 @@ ProbeCallback Delivered(ProcessCore* core, ProbeCallback done) {
 }  // namespace
 
 void ProcessRuntime::Probe(HttpProbe probe, ProbeCallback done) {
-  core_->loop->Post([core = core_.get(), probe = std::move(probe), done = std::move(done)]() mutable {
-    ProbeCallback reply = Delivered(core, std::move(done));
-    if (auto sandbox = Probed(*core, probe.container_id, reply))
-      RunHttpProbe(*core, std::move(sandbox), std::move(probe), std::move(reply));
-  });
+  core_->loop->Post(
+      [core = core_.get(), probe = std::move(probe), done = std::move(done)]() mutable {
+        ProbeCallback reply = Delivered(core, std::move(done));
+        if (auto sandbox = Probed(*core, probe.container_id, reply))
+          RunHttpProbe(*core, std::move(sandbox), std::move(probe), std::move(reply));
+      });
 }
 
 void ProcessRuntime::Probe(TcpProbe probe, ProbeCallback done) {
-  core_->loop->Post([core = core_.get(), probe = std::move(probe), done = std::move(done)]() mutable {
-    ProbeCallback reply = Delivered(core, std::move(done));
-    if (auto sandbox = Probed(*core, probe.container_id, reply))
-      RunTcpProbe(*core, std::move(sandbox), std::move(probe), std::move(reply));
-  });
+  core_->loop->Post(
+      [core = core_.get(), probe = std::move(probe), done = std::move(done)]() mutable {
+        ProbeCallback reply = Delivered(core, std::move(done));
+        if (auto sandbox = Probed(*core, probe.container_id, reply))
+          RunTcpProbe(*core, std::move(sandbox), std::move(probe), std::move(reply));
+      });
 }
 
 void ProcessRuntime::Probe(ExecProbe probe, ProbeCallback done) {
-  core_->loop->Post([core = core_.get(), probe = std::move(probe), done = std::move(done)]() mutable {
+  core_->loop->Post([core = core_.get(), probe = std::move(probe),
+                     done = std::move(done)]() mutable {
     ProbeCallback reply = Delivered(core, std::move(done));
     if (!Probed(*core, probe.container_id, reply)) return;
     // Both callbacks run on the same executor, one after the other.
@@ -415,8 +429,9 @@ void ProcessRuntime::Probe(ExecProbe probe, ProbeCallback done) {
       if (!code) return reply({false, code.error().message});
       reply({*code == 0, *output});
     };
-    auto session = MakeExec(*core, {.container_id = probe.container_id, .argv = probe.argv,
-                                    .timeout = probe.timeout}, std::move(callbacks));
+    auto session = MakeExec(
+        *core, {.container_id = probe.container_id, .argv = probe.argv, .timeout = probe.timeout},
+        std::move(callbacks));
     core->sessions.insert(session);
     session->Begin();
   });
@@ -424,19 +439,19 @@ void ProcessRuntime::Probe(ExecProbe probe, ProbeCallback done) {
 
 void ProcessRuntime::DialPort(std::string sandbox_uid, uint16_t port,
                               std::function<void(Result<int>)> done) {
-  core_->loop->Post([core = core_.get(), uid = std::move(sandbox_uid), port,
-                     done = std::move(done)]() mutable {
-    const auto reply = [core, done = std::move(done)](Result<Fd> fd) {
-      auto shared = std::make_shared<Result<Fd>>(std::move(fd));
-      core->Deliver([done, shared] {
-        if (*shared) return done((*shared)->Release());
-        done(Fail(shared->error()));
+  core_->loop->Post(
+      [core = core_.get(), uid = std::move(sandbox_uid), port, done = std::move(done)]() mutable {
+        const auto reply = [core, done = std::move(done)](Result<Fd> fd) {
+          auto shared = std::make_shared<Result<Fd>>(std::move(fd));
+          core->Deliver([done, shared] {
+            if (*shared) return done((*shared)->Release());
+            done(Fail(shared->error()));
+          });
+        };
+        const auto sandbox = core->FindSandbox(uid);
+        if (!sandbox) return reply(Fail(UnknownSandbox(uid)));
+        Dial(*core, sandbox, "", port, Duration{0}, reply);
       });
-    };
-    const auto sandbox = core->FindSandbox(uid);
-    if (!sandbox) return reply(Fail(UnknownSandbox(uid)));
-    Dial(*core, sandbox, "", port, Duration{0}, reply);
-  });
 }
 
 void ProcessRuntime::Stats(std::string container_id,

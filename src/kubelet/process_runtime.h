@@ -52,8 +52,7 @@ class ProcessRuntime : public Runtime {
   void Probe(ExecProbe probe, ProbeCallback done) override;
   void DialPort(std::string sandbox_uid, uint16_t port,
                 std::function<void(Result<int>)> done) override;
-  void Stats(std::string container_id,
-             std::function<void(Result<ContainerStats>)> done) override;
+  void Stats(std::string container_id, std::function<void(Result<ContainerStats>)> done) override;
 
  private:
   std::unique_ptr<ProcessCore> core_;

@@ -44,8 +44,7 @@ TEST_P(Isolated, ExitCodes) {
     int code;
     std::string reason;
   };
-  for (const Case& c : {Case{{"true"}, 0, "Completed"},
-                        Case{{"false"}, 1, "Error"},
+  for (const Case& c : {Case{{"true"}, 0, "Completed"}, Case{{"false"}, 1, "Error"},
                         Case{{"sh", "-c", "exit 42"}, 42, "Error"},
                         Case{{"/bin/sh", "-c", "exit 3"}, 3, "Error"}}) {
     const ContainerEvent end = host_.RunToEnd({.argv = c.argv});
@@ -79,15 +78,15 @@ TEST_P(Isolated, UnknownProgramIsSimulated) {
 }
 
 TEST_P(Isolated, GraceThenKill) {
-  const std::string stubborn =
-      host_.Start({.argv = {"sh", "-c", "trap 'echo no' TERM; echo ready; while :; do sleep 1; done"}});
+  const std::string stubborn = host_.Start(
+      {.argv = {"sh", "-c", "trap 'echo no' TERM; echo ready; while :; do sleep 1; done"}});
   host_.WaitForLog(stubborn, "ready");
   host_.runtime().StopContainer(stubborn, SIGTERM, 200ms);
   EXPECT_EQ(host_.Ended(stubborn).exit_code, 137);
   EXPECT_EQ(host_.Ended(stubborn).signal, SIGKILL);
 
-  const std::string polite =
-      host_.Start({.argv = {"sh", "-c", "trap 'exit 7' TERM; echo ready; while :; do sleep 0.1; done"}});
+  const std::string polite = host_.Start(
+      {.argv = {"sh", "-c", "trap 'exit 7' TERM; echo ready; while :; do sleep 0.1; done"}});
   host_.WaitForLog(polite, "ready");
   host_.runtime().StopContainer(polite, SIGTERM, 60s);
   EXPECT_EQ(host_.Ended(polite).exit_code, 7);
@@ -98,10 +97,12 @@ TEST_P(Isolated, NothingOfTheUserIsSeen) {
   std::ofstream(secret) << "secret of the user";
   chmod(secret.c_str(), 0644);
   chmod(host_.directory().c_str(), 0755);
-  const std::string log = host_.LogOf(
-      {.argv = {"sh", "-c",
-                "cat " + secret + "; cat /etc/shadow; ls /work /home/* /root/*; ls -A /var/lib; "
-                "cat /proc/" + std::to_string(getpid()) + "/environ; echo end"}});
+  const std::string log =
+      host_.LogOf({.argv = {"sh", "-c",
+                            "cat " + secret +
+                                "; cat /etc/shadow; ls /work /home/* /root/*; ls -A /var/lib; "
+                                "cat /proc/" +
+                                std::to_string(getpid()) + "/environ; echo end"}});
   EXPECT_EQ(log.find("secret of"), std::string::npos) << log;
   EXPECT_EQ(log.find("SEXTANT"), std::string::npos) << log;
   EXPECT_EQ(log.find("root:"), std::string::npos) << log;
@@ -112,8 +113,9 @@ TEST_P(Isolated, NothingOfTheUserIsSeen) {
 TEST_P(Isolated, NoNetworkOfTheUser) {
   // A server on the machine's loopback that the Pod must not reach.
   LoopbackServer server;
-  const std::string log = host_.LogOf(
-      {.argv = {"sh", "-c", fmt::format("nc -w 2 127.0.0.1 {} </dev/null || echo refused; "
+  const std::string log =
+      host_.LogOf({.argv = {"sh", "-c",
+                            fmt::format("nc -w 2 127.0.0.1 {} </dev/null || echo refused; "
                                         "nc -w 2 192.0.2.1 80 </dev/null || echo refused",
                                         server.port())}});
   EXPECT_EQ(log.find("reached"), std::string::npos) << log;
@@ -122,8 +124,7 @@ TEST_P(Isolated, NoNetworkOfTheUser) {
 
 TEST_P(Isolated, ForkBombIsBounded) {
   const std::string id = host_.Start(
-      {.argv = {"bash", "-c",
-                "i=0; while [ $i -lt 300 ]; do sleep 30 & i=$((i+1)); done; wait"},
+      {.argv = {"bash", "-c", "i=0; while [ $i -lt 300 ]; do sleep 30 & i=$((i+1)); done; wait"},
        .limits = {.pids = 40}});
   host_.WaitForLog(id, "Resource temporarily unavailable");
   host_.runtime().StopContainer(id, SIGKILL, 0s);
@@ -138,8 +139,9 @@ TEST_P(Isolated, MemoryIsBounded) {
   EXPECT_EQ(slow.exit_code, 137);
   EXPECT_EQ(slow.reason, "OOMKilled");
   // Grows without end, perhaps faster than anybody looks: the kernel refuses.
-  const ContainerEvent fast = host_.RunToEnd(
-      {.argv = {"bash", "-c", "x=a; while :; do x=$x$x; done"}, .limits = {.memory_bytes = 16 << 20}});
+  const ContainerEvent fast =
+      host_.RunToEnd({.argv = {"bash", "-c", "x=a; while :; do x=$x$x; done"},
+                      .limits = {.memory_bytes = 16 << 20}});
   EXPECT_NE(fast.exit_code, 0);
 }
 
@@ -183,7 +185,8 @@ TEST_P(Isolated, LogFloodIsBounded) {
 TEST_P(Isolated, ExecRunsBesideTheContainer) {
   const std::string id = host_.Start({.argv = {"sleep", "1000"}, .env = {"COLOUR=blue"}});
   host_.Started(id);
-  ExecRun run = host_.Exec({.container_id = id, .argv = {"sh", "-c", "echo $COLOUR; echo e >&2; exit 5"}});
+  ExecRun run =
+      host_.Exec({.container_id = id, .argv = {"sh", "-c", "echo $COLOUR; echo e >&2; exit 5"}});
   EXPECT_EQ(run.out, "blue\n");
   EXPECT_EQ(run.err, "e\n");
   ASSERT_TRUE(run.result) << run.result.error().message;
@@ -232,10 +235,11 @@ TEST_P(Isolated, ExecTakesMuchInput) {
 TEST_P(Isolated, ExecWithATerminal) {
   const std::string id = host_.Start({.argv = {"sleep", "1000"}});
   host_.Started(id);
-  ExecRun run = host_.Exec(
-      {.container_id = id, .argv = {"sh", "-c", "test -t 0 && stty size && read x && echo got $x"},
-       .tty = true, .use_stdin = true},
-      "line\n", {{132, 43}});
+  ExecRun run = host_.Exec({.container_id = id,
+                            .argv = {"sh", "-c", "test -t 0 && stty size && read x && echo got $x"},
+                            .tty = true,
+                            .use_stdin = true},
+                           "line\n", {{132, 43}});
   EXPECT_NE(run.out.find("43 132"), std::string::npos) << run.out;
   EXPECT_NE(run.out.find("got line"), std::string::npos) << run.out;
   EXPECT_EQ(run.result.value_or(-1), 0);
@@ -259,8 +263,8 @@ TEST_P(Isolated, ExecTimesOut) {
 }
 
 TEST_P(Isolated, AttachToATerminal) {
-  const std::string id =
-      host_.Start({.argv = {"sh", "-c", "read x; echo you said $x"}, .tty = true, .stdin_open = true});
+  const std::string id = host_.Start(
+      {.argv = {"sh", "-c", "read x; echo you said $x"}, .tty = true, .stdin_open = true});
   host_.Started(id);
   ExecRun run = host_.Attach({.container_id = id, .use_stdin = true}, "hello\n");
   EXPECT_NE(run.out.find("you said hello"), std::string::npos) << run.out;
@@ -269,7 +273,8 @@ TEST_P(Isolated, AttachToATerminal) {
 
 TEST_P(Isolated, NothingLivesOnAfterTheRuntime) {
   const std::string mark = fmt::format("{}.5", 100000 + getpid());
-  const std::string id = host_.Start({.argv = {"sh", "-c", "sleep " + mark + " & sleep " + mark + " & echo ready; wait"}});
+  const std::string id = host_.Start(
+      {.argv = {"sh", "-c", "sleep " + mark + " & sleep " + mark + " & echo ready; wait"}});
   host_.WaitForLog(id, "ready");
   EXPECT_GE(CountProcesses(mark), 2);
   host_.Close();
@@ -292,8 +297,9 @@ class Capability : public Isolated {};
 INSTANTIATE_TEST_SUITE_P(Levels, Capability,
                          testing::Values(Level::kBubblewrap, Level::kLandlock, Level::kBuiltIn),
                          [](const auto& info) {
-                           return info.param == Level::kBuiltIn ? "builtin"
-                                                                : std::string(LevelName(info.param));
+                           return info.param == Level::kBuiltIn
+                                      ? "builtin"
+                                      : std::string(LevelName(info.param));
                          });
 
 TEST_P(Capability, NvidiaSmiShowsTheAllocatedCard) {
@@ -305,8 +311,10 @@ TEST_P(Capability, NvidiaSmiShowsTheAllocatedCard) {
   const std::string uuid = node->cards[3].uuid;
   const auto seen = node->View(std::vector<std::string>{uuid});
   ContainerSpec spec{.argv = {"bash", "-lc", "nvidia-smi -L && nvidia-smi"}};
-  spec.mounts = {{.kind = Mount::Kind::kFile, .container_path = gpu::kContainerInventoryPath,
-                  .content = gpu::Serialise(seen.value()), .read_only = true}};
+  spec.mounts = {{.kind = Mount::Kind::kFile,
+                  .container_path = gpu::kContainerInventoryPath,
+                  .content = gpu::Serialise(seen.value()),
+                  .read_only = true}};
   const std::string log = host_.LogOf(spec);
   EXPECT_NE(log.find(uuid), std::string::npos) << log;
   EXPECT_NE(log.find("| NVIDIA-SMI"), std::string::npos) << log;
@@ -339,17 +347,18 @@ TEST_F(Bubblewrap, UserAndDirectory) {
 TEST_F(Bubblewrap, Mounts) {
   const std::string data = host_.MakeVolume("data");
   std::ofstream(data + "/file") << "content\n";
-  ContainerSpec spec{.argv = {"sh", "-c",
-                              "cat /ro/file; echo x 2>&1 >/ro/new || echo read-only; echo y >/rw/new; "
-                              "cat /run/sextant/gpus.json; echo; cat /sub; echo t > /mem/t; "
-                              "ls -l /dev/nvidia0 | cut -c1; cat /etc/hosts | tail -1; df -k /mem | "
-                              "tail -1 | awk '{print $2}'"}};
-  spec.mounts = {{.container_path = "/ro", .host_path = data, .read_only = true},
-                 {.container_path = "/rw", .host_path = data},
-                 {.container_path = "/sub", .host_path = data, .sub_path = "file", .read_only = true},
-                 {.kind = Mount::Kind::kFile, .container_path = "/run/sextant/gpus.json",
-                  .content = "{}"},
-                 {.kind = Mount::Kind::kTmpfs, .container_path = "/mem", .size_limit = 1 << 20}};
+  ContainerSpec spec{
+      .argv = {"sh", "-c",
+               "cat /ro/file; echo x 2>&1 >/ro/new || echo read-only; echo y >/rw/new; "
+               "cat /run/sextant/gpus.json; echo; cat /sub; echo t > /mem/t; "
+               "ls -l /dev/nvidia0 | cut -c1; cat /etc/hosts | tail -1; df -k /mem | "
+               "tail -1 | awk '{print $2}'"}};
+  spec.mounts = {
+      {.container_path = "/ro", .host_path = data, .read_only = true},
+      {.container_path = "/rw", .host_path = data},
+      {.container_path = "/sub", .host_path = data, .sub_path = "file", .read_only = true},
+      {.kind = Mount::Kind::kFile, .container_path = "/run/sextant/gpus.json", .content = "{}"},
+      {.kind = Mount::Kind::kTmpfs, .container_path = "/mem", .size_limit = 1 << 20}};
   spec.devices = {{.container_path = "/dev/nvidia0"}};
   EXPECT_EQ(host_.LogOf(spec),
             "content\nsh: can't create /ro/new: Read-only file system\nread-only\n{}\ncontent\nc\n"
@@ -400,22 +409,27 @@ TEST_F(Bubblewrap, StartErrors) {
 
 TEST_F(Bubblewrap, ScriptOfAConfigMapRuns) {
   ContainerSpec spec{.argv = {"/scripts/run.sh"}};
-  spec.mounts = {{.kind = Mount::Kind::kFile, .container_path = "/scripts/run.sh",
-                  .content = "#!/bin/sh\necho from a script\n", .mode = 0755}};
+  spec.mounts = {{.kind = Mount::Kind::kFile,
+                  .container_path = "/scripts/run.sh",
+                  .content = "#!/bin/sh\necho from a script\n",
+                  .mode = 0755}};
   EXPECT_EQ(host_.LogOf(spec), "from a script\n");
 }
 
 TEST_F(Bubblewrap, NoOtherPodIsSeen) {
-  const std::string other = host_.Start({.argv = {"sh", "-c", "echo mine > /tmp/mine; echo ready; sleep 1000"}});
+  const std::string other =
+      host_.Start({.argv = {"sh", "-c", "echo mine > /tmp/mine; echo ready; sleep 1000"}});
   host_.WaitForLog(other, "ready");
   host_.AddSandbox("second", {});
-  EXPECT_EQ(host_.LogOf({.sandbox_uid = "second", .argv = {"sh", "-c", "ls /tmp; ps -o pid,args | wc -l"}}),
+  EXPECT_EQ(host_.LogOf(
+                {.sandbox_uid = "second", .argv = {"sh", "-c", "ls /tmp; ps -o pid,args | wc -l"}}),
             "4\n");  // the head, sh, ps and wc
 }
 
 TEST_F(Bubblewrap, RootCannotDoRootThings) {
-  const std::string log = host_.LogOf(
-      {.argv = {"sh", "-c", "mount -t tmpfs x /mnt; unshare -r true; mknod /tmp/d b 8 0; "
+  const std::string log =
+      host_.LogOf({.argv = {"sh", "-c",
+                            "mount -t tmpfs x /mnt; unshare -r true; mknod /tmp/d b 8 0; "
                             "echo 1 > /proc/sys/kernel/sysrq; cat /proc/kmsg; hostname evil; "
                             "grep CapEff /proc/self/status; grep NoNewPrivs /proc/self/status"}});
   EXPECT_NE(log.find("CapEff:\t0000000000000000"), std::string::npos) << log;
@@ -424,8 +438,9 @@ TEST_F(Bubblewrap, RootCannotDoRootThings) {
 }
 
 TEST_F(Bubblewrap, Probes) {
-  const std::string id = host_.Start(
-      {.argv = {"sh", "-c", "mkdir -p /www && echo fine > /www/ok && httpd -p 80 -h /www && "
+  const std::string id =
+      host_.Start({.argv = {"sh", "-c",
+                            "mkdir -p /www && echo fine > /www/ok && httpd -p 80 -h /www && "
                             "echo ready; sleep 1000"}});
   host_.WaitForLog(id, "ready");
   const auto http = [&](const std::string& path, uint16_t port) {
@@ -447,10 +462,11 @@ TEST_F(Bubblewrap, Probes) {
 }
 
 TEST_F(Bubblewrap, ContainersOfAPodShareItsNetwork) {
-  const std::string id = host_.Start({.argv = {"nc", "-l", "-p", "7000", "-e", "echo", "hi there"}});
+  const std::string id =
+      host_.Start({.argv = {"nc", "-l", "-p", "7000", "-e", "echo", "hi there"}});
   host_.Started(id);
-  EXPECT_EQ(host_.LogOf({.argv = {"sh", "-c",
-                                  "until nc 127.0.0.1 7000 2>/dev/null; do sleep 0.05; done"}}),
+  EXPECT_EQ(host_.LogOf(
+                {.argv = {"sh", "-c", "until nc 127.0.0.1 7000 2>/dev/null; do sleep 0.05; done"}}),
             "hi there\n");
 }
 
@@ -468,8 +484,10 @@ TEST_F(Bubblewrap, PortForwardReachesThePod) {
     for (int i = 0; i < 1000 && got.find('\n') == std::string::npos; ++i) {
       const ssize_t n = recv(owned.get(), buffer, sizeof buffer, MSG_DONTWAIT);
       if (n == 0) break;
-      if (n > 0) got.append(buffer, static_cast<size_t>(n));
-      else usleep(5000);
+      if (n > 0)
+        got.append(buffer, static_cast<size_t>(n));
+      else
+        usleep(5000);
     }
     return true;
   });
@@ -492,9 +510,9 @@ TEST_F(Bubblewrap, SlowReaderHoldsUpOnlyItsProgram) {
   host_.Started(id);
   // Nothing is confirmed: far less than everything comes, and what came is bounded.
   std::atomic<size_t> got = 0;
-  auto session = host_.runtime().Exec(
-      {.container_id = id, .argv = {"head", "-c", "50000000", "/dev/zero"}},
-      {.on_stdout = [&](std::string_view data) { got += data.size(); }});
+  auto session =
+      host_.runtime().Exec({.container_id = id, .argv = {"head", "-c", "50000000", "/dev/zero"}},
+                           {.on_stdout = [&](std::string_view data) { got += data.size(); }});
   host_.WaitFor([&] { return got > kSessionWindow; });
   EXPECT_EQ(host_.Exec({.container_id = id, .argv = {"echo", "meanwhile"}}).out, "meanwhile\n");
   EXPECT_LT(got, 3 * kSessionWindow);
@@ -527,9 +545,10 @@ TEST(Lab, DISABLED_Run) { RunLab(); }
 TEST(BuiltIn, TheToolboxsOwnProgramsAnswer) {
   RuntimeHost host(Level::kBuiltIn);
   ASSERT_TRUE(host.Usable(Level::kBuiltIn));
-  EXPECT_EQ(host.LogOf({.argv = {"sh", "-c", "echo hi $NAME; sleep 0.01 && false || echo 'so; be it'"},
-                        .env = {"NAME=you"}}),
-            "hi you\nso; be it\n");
+  EXPECT_EQ(
+      host.LogOf({.argv = {"sh", "-c", "echo hi $NAME; sleep 0.01 && false || echo 'so; be it'"},
+                  .env = {"NAME=you"}}),
+      "hi you\nso; be it\n");
   EXPECT_EQ(host.RunToEnd({.argv = {"sh", "-c", "exit 9"}}).exit_code, 9);
   const std::string loop = host.Start({.argv = {"sh", "-c", "while true; do date; done"}});
   EXPECT_TRUE(host.Started(loop).simulated);

@@ -143,17 +143,17 @@ class ExecSession : public ProcessSession {
       if (const auto self = std::static_pointer_cast<ExecSession>(weak.lock()))
         self->OnEnded(wait_status, std::move(error));
     };
-    ASSIGN_OR_RETURN(program_,
-                     Launched::Start(*core_.loop, *std::move(request),
-                                     core_.level == Level::kLandlock, std::move(handlers)));
+    ASSIGN_OR_RETURN(
+        program_, Launched::Start(*core_.loop, *std::move(request), core_.level == Level::kLandlock,
+                                  std::move(handlers)));
     if (!early_input_.empty()) Write(std::exchange(early_input_, {}));
     if (close_early_) CloseStdin();
     if (spec_.timeout > Duration{0})
       timer_ = core_.loop->After(spec_.timeout, [this] {
         program_->Kill();
         // A program that cannot be killed at once must not hold the caller up.
-        Finish(Fail(Timeout(fmt::format("command timed out after {}",
-                                        FormatDuration(spec_.timeout)), 0)));
+        Finish(Fail(
+            Timeout(fmt::format("command timed out after {}", FormatDuration(spec_.timeout)), 0)));
       });
     return {};
   }
@@ -239,9 +239,9 @@ class ExecSession : public ProcessSession {
     for (const Mount& mount : input.spec.mounts)
       if (mount.kind == Mount::Kind::kFile) files[CleanPath(mount.container_path)] = mount.content;
     for (auto& [path, content] : EtcFiles(input.sandbox, input.spec)) files[path] = content;
-    script_ = BuiltinScript::Parse(spec_.argv,
-                                   FullEnvironment(input.sandbox, input.spec, kDefaultPath),
-                                   std::move(files), core_.options.builtin_programs);
+    script_ =
+        BuiltinScript::Parse(spec_.argv, FullEnvironment(input.sandbox, input.spec, kDefaultPath),
+                             std::move(files), core_.options.builtin_programs);
     if (!script_)
       return Finish(Fail(InternalError(std::string(kExecFailed) + "exec: " + Quote(spec_.argv[0]) +
                                        ": the isolation level \"built-in\" runs only simple "

@@ -181,7 +181,7 @@ struct ExecProbe {
 };
 
 struct ContainerStats {
-  Duration cpu{0};           // used since the start
+  Duration cpu{0};            // used since the start
   uint64_t memory_bytes = 0;  // resident
   uint32_t pids = 0;
 };
@@ -226,7 +226,8 @@ class Runtime {
   virtual void DialPort(std::string sandbox_uid, uint16_t port,
                         std::function<void(Result<int>)> done) = 0;
 
-  virtual void Stats(std::string container_id, std::function<void(Result<ContainerStats>)> done) = 0;
+  virtual void Stats(std::string container_id,
+                     std::function<void(Result<ContainerStats>)> done) = 0;
 };
 
 }  // namespace sextant::kubelet

@@ -61,8 +61,7 @@ bool RuntimeHost::Usable(Level level) {
   // Asked once, of a runtime without sandboxes.
   static std::map<Level, std::string>* known = new std::map<Level, std::string>();
   if (!known->contains(level)) {
-    ProcessRuntimeOptions options{.toolbox = {.directory = directory() + "/probe"},
-                                  .force = level};
+    ProcessRuntimeOptions options{.toolbox = {.directory = directory() + "/probe"}, .force = level};
     known->emplace(level, ProcessRuntime(std::move(options), clock_, loop_).Explanation());
   }
   why_ = known->at(level);
@@ -82,8 +81,8 @@ std::string RuntimeHost::MakeVolume(const std::string& name) {
 }
 
 void RuntimeHost::AddSandbox(const std::string& uid, std::vector<std::string> ips) {
-  const PodSandboxSpec spec{.uid = uid, .ns = "default", .name = uid, .hostname = "test-pod",
-                            .ips = std::move(ips)};
+  const PodSandboxSpec spec{
+      .uid = uid, .ns = "default", .name = uid, .hostname = "test-pod", .ips = std::move(ips)};
   (void)Await<Status>([&](auto done) { runtime().CreateSandbox(spec, done); });
 }
 
@@ -108,9 +107,8 @@ std::string RuntimeHost::Start(ContainerSpec spec) {
 ContainerEvent RuntimeHost::WaitForEvent(const std::string& id, ContainerEvent::Kind kind) {
   std::unique_lock lock(mutex_);
   const auto ended = std::pair(id, ContainerEvent::Kind::kExited);
-  const bool came = changed_.wait_for(lock, kPatience, [&] {
-    return events_.contains({id, kind}) || events_.contains(ended);
-  });
+  const bool came = changed_.wait_for(
+      lock, kPatience, [&] { return events_.contains({id, kind}) || events_.contains(ended); });
   EXPECT_TRUE(came) << "no event of container " << id;
   if (!events_.contains({id, kind})) {
     ADD_FAILURE() << "container " << id << " ended before: " << events_[ended].message;
@@ -236,11 +234,10 @@ int CountProcesses(const std::string& mark) {
 }
 
 pid_t StartLab(Level level, const std::string& mark) {
-  SpawnRequest request{.program = "/proc/self/exe",
-                       .argv = {"lab", "--gtest_filter=Lab.DISABLED_Run",
-                                "--gtest_also_run_disabled_tests"},
-                       .env = {fmt::format("LAB_LEVEL={}", static_cast<int>(level)),
-                               "LAB_MARK=" + mark}};
+  SpawnRequest request{
+      .program = "/proc/self/exe",
+      .argv = {"lab", "--gtest_filter=Lab.DISABLED_Run", "--gtest_also_run_disabled_tests"},
+      .env = {fmt::format("LAB_LEVEL={}", static_cast<int>(level)), "LAB_MARK=" + mark}};
   const Result<Process> process = Spawn(std::move(request));
   CHECK(process.has_value());
   return process->pid;
@@ -256,11 +253,13 @@ void RunLab() {
 
 int RunAsNobody() {
   // By descriptor: nobody may not reach the build directory by its path.
-  SpawnRequest request{.program = "/usr/bin/setpriv",
-                       .argv = {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
-                                "/proc/self/fd/10", "--gtest_filter=Isolated*:*/Isolated*:"
-                                "Bubblewrap*:Levels*", "--gtest_brief=1"},
-                       .env = {"SEXTANT_TEST_AS_NOBODY=1", "PATH=/usr/bin:/bin"}};
+  SpawnRequest request{
+      .program = "/usr/bin/setpriv",
+      .argv = {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/proc/self/fd/10",
+               "--gtest_filter=Isolated*:*/Isolated*:"
+               "Bubblewrap*:Levels*",
+               "--gtest_brief=1"},
+      .env = {"SEXTANT_TEST_AS_NOBODY=1", "PATH=/usr/bin:/bin"}};
   request.Give(Fd(open("/proc/self/exe", O_RDONLY | O_CLOEXEC)), 10);
   request.Give(Fd(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)), STDOUT_FILENO);
   request.Give(Fd(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)), STDERR_FILENO);

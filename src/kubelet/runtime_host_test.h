@@ -26,9 +26,9 @@ class RuntimeHost {
                        std::function<void(ProcessRuntimeOptions&)> change = {});
   ~RuntimeHost();
 
-  LogLimits log_limits;        // set before the first use
-  ProcessRuntime& runtime();   // made at the first use
-  bool Usable(Level level);    // else why()
+  LogLimits log_limits;       // set before the first use
+  ProcessRuntime& runtime();  // made at the first use
+  bool Usable(Level level);   // else why()
   const std::string& why() const { return why_; }
   const std::string& directory() const { return directory_.path(); }
   std::string LogPath(const std::string& id) const;

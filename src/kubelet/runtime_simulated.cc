@@ -59,26 +59,37 @@ class SimulatedRuntime::State {
       problem = "the container exists already";
     if (!problem.empty()) {
       const Time now = loop_.clock().Now();
-      return events({.kind = ContainerEvent::Kind::kExited, .container_id = spec.id,
-                     .sandbox_uid = spec.sandbox_uid, .simulated = true,
-                     .exit_code = kStartErrorCode, .reason = "StartError", .message = problem,
-                     .started_at = now, .finished_at = now});
+      return events({.kind = ContainerEvent::Kind::kExited,
+                     .container_id = spec.id,
+                     .sandbox_uid = spec.sandbox_uid,
+                     .simulated = true,
+                     .exit_code = kStartErrorCode,
+                     .reason = "StartError",
+                     .message = problem,
+                     .started_at = now,
+                     .finished_at = now});
     }
     const std::string id = spec.id;
     Container& container = containers_[id];
-    container = {.spec = std::move(spec), .events = std::move(events),
-                 .started_at = loop_.clock().Now(), .running = true};
+    container = {.spec = std::move(spec),
+                 .events = std::move(events),
+                 .started_at = loop_.clock().Now(),
+                 .running = true};
     // An empty log is a log: `kubectl logs` finds it.
-    if (Result<LogWriter> log = LogWriter::Open(container.spec.log_path, {}, loop_.clock())) log->Finish();
+    if (Result<LogWriter> log = LogWriter::Open(container.spec.log_path, {}, loop_.clock()))
+      log->Finish();
     if (container.spec.run_for)
       container.timer = loop_.After(*container.spec.run_for, [this, id] {
         const auto it = containers_.find(id);
         if (it != containers_.end()) End(it->second, it->second.spec.simulated_exit_code, 0);
       });
     const EventCallback notify = container.events;  // the callback may remove the container
-    notify({.kind = ContainerEvent::Kind::kStarted, .container_id = id,
-            .sandbox_uid = container.spec.sandbox_uid, .simulated = true,
-            .message = "containers are simulated in this lab", .started_at = container.started_at});
+    notify({.kind = ContainerEvent::Kind::kStarted,
+            .container_id = id,
+            .sandbox_uid = container.spec.sandbox_uid,
+            .simulated = true,
+            .message = "containers are simulated in this lab",
+            .started_at = container.started_at});
   }
 
   void Stop(const std::string& id, int signal, Duration grace) {
@@ -115,10 +126,15 @@ class SimulatedRuntime::State {
     for (const auto& weak : std::exchange(container.attached, {}))
       if (const auto session = weak.lock()) session->End(code);
     const EventCallback notify = container.events;
-    notify({.kind = ContainerEvent::Kind::kExited, .container_id = container.spec.id,
-            .sandbox_uid = container.spec.sandbox_uid, .simulated = true, .exit_code = code,
-            .signal = signal, .reason = code == 0 ? "Completed" : "Error",
-            .started_at = container.started_at, .finished_at = loop_.clock().Now()});
+    notify({.kind = ContainerEvent::Kind::kExited,
+            .container_id = container.spec.id,
+            .sandbox_uid = container.spec.sandbox_uid,
+            .simulated = true,
+            .exit_code = code,
+            .signal = signal,
+            .reason = code == 0 ? "Completed" : "Error",
+            .started_at = container.started_at,
+            .finished_at = loop_.clock().Now()});
   }
 
   Loop& loop_;
@@ -210,8 +226,8 @@ void SimulatedRuntime::DialPort(std::string sandbox_uid, uint16_t port,
                                 std::function<void(Result<int>)> done) {
   Post([uid = std::move(sandbox_uid), port, done = std::move(done)](State& state) {
     if (!state.sandboxes_.contains(uid)) return done(Fail(NotFound({"", "sandboxes"}, uid)));
-    done(Fail(ServiceUnavailable(
-        fmt::format("nothing listens on port {}: the Pod is simulated", port))));
+    done(Fail(
+        ServiceUnavailable(fmt::format("nothing listens on port {}: the Pod is simulated", port))));
   });
 }
 

@@ -38,8 +38,8 @@ struct Actions {
     sigfillset(&all);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setflags(
-        &attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
+    posix_spawnattr_setflags(&attributes,
+                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
   }
   ~Actions() {
     posix_spawn_file_actions_destroy(&files);
@@ -146,8 +146,7 @@ Result<std::string> Capture(SpawnRequest request, size_t max, int* exit_code) {
     if (text.size() < max) text.append(buffer.data(), static_cast<size_t>(n));
   }
   const int status = Reap(process);
-  if (exit_code)
-    *exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  if (exit_code) *exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   return text;
 }
 

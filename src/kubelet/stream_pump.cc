@@ -131,8 +131,7 @@ void InputPump::Push() {
     const ssize_t n = ::write(fd_.get(), queue_.data(), queue_.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) {
-      if (watch_ == 0)
-        watch_ = loop_.Watch(fd_.get(), EPOLLOUT, [this](uint32_t) { Push(); });
+      if (watch_ == 0) watch_ = loop_.Watch(fd_.get(), EPOLLOUT, [this](uint32_t) { Push(); });
       return;
     }
     if (n < 0) return Close();  // the program reads no more

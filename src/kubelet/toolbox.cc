@@ -39,7 +39,8 @@ std::string FirstProgram(const std::string& given, std::initializer_list<const c
 std::string Stamp(const std::string& path) {
   struct stat info{};
   if (path.empty() || stat(path.c_str(), &info) != 0) return "-\n";
-  return fmt::format("{} {} {}.{}\n", path, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+  return fmt::format("{} {} {}.{}\n", path, info.st_size, info.st_mtim.tv_sec,
+                     info.st_mtim.tv_nsec);
 }
 
 std::string StampOfBytes(std::string_view bytes) {
@@ -127,12 +128,12 @@ std::string_view EnvValue(const std::vector<std::string>& env, std::string_view 
 }
 
 Result<Toolbox> Toolbox::Build(const ToolboxOptions& options) {
-  const std::string busybox = FirstProgram(
-      options.busybox, {"/usr/bin/busybox", "/bin/busybox", "/usr/lib/initramfs-tools/bin/busybox"});
+  const std::string busybox =
+      FirstProgram(options.busybox,
+                   {"/usr/bin/busybox", "/bin/busybox", "/usr/lib/initramfs-tools/bin/busybox"});
   if (busybox.empty())
     return Fail(UsageError("busybox was not found; install the package busybox-static"));
-  const std::string bash =
-      FirstProgram(options.bash, {"/usr/bin/bash-static", "/bin/bash-static"});
+  const std::string bash = FirstProgram(options.bash, {"/usr/bin/bash-static", "/bin/bash-static"});
   if (bash.empty())
     return Fail(UsageError("bash-static was not found; install the package bash-static"));
   Toolbox toolbox;
@@ -152,7 +153,8 @@ Result<Toolbox> Toolbox::Build(const ToolboxOptions& options) {
     RETURN_IF_ERROR(WriteFile(fresh / "stamp", stamp, fs::perms{0644}));
     fs::remove_all(directory / "toolbox", error);
     fs::rename(fresh, directory / "toolbox", error);
-    if (error) return Fail(InternalError(fmt::format("put the toolbox in place: {}", error.message())));
+    if (error)
+      return Fail(InternalError(fmt::format("put the toolbox in place: {}", error.message())));
   }
   for (const auto& entry : fs::directory_iterator(toolbox.bin_, error))
     toolbox.programs_.insert(entry.path().filename().string());
@@ -198,13 +200,12 @@ Covered InMounts(const ContainerSpec& spec, const std::string& path) {
 Toolbox::Program Toolbox::Resolve(const ContainerSpec& spec) const {
   if (spec.simulated) return {false, "the Pod asks to be simulated", ""};
   if (spec.argv.empty())
-    return {false, fmt::format("no command is given and the image \"{}\" is not pulled", spec.image),
-            ""};
+    return {false,
+            fmt::format("no command is given and the image \"{}\" is not pulled", spec.image), ""};
   const std::string& name = spec.argv[0];
   std::vector<std::string> candidates;
   if (name.find('/') != std::string::npos) {
-    candidates.push_back(
-        CleanPath(name.starts_with('/') ? name : spec.working_dir + "/" + name));
+    candidates.push_back(CleanPath(name.starts_with('/') ? name : spec.working_dir + "/" + name));
   } else {
     const std::string_view path = EnvValue(spec.env, "PATH", kDefaultPath);
     for (size_t at = 0; at <= path.size();) {

@@ -18,8 +18,8 @@
 namespace sextant::kubelet {
 
 struct ToolboxOptions {
-  std::string directory;   // made if missing
-  std::string busybox;     // paths; empty: looked for where distributions put them
+  std::string directory;  // made if missing
+  std::string busybox;    // paths; empty: looked for where distributions put them
   std::string bash;
   std::string nvidia_smi;  // empty: the one that this program carries
   std::string bwrap;
@@ -33,9 +33,9 @@ class Toolbox {
   // Fails with the name of the package that is missing.
   static Result<Toolbox> Build(const ToolboxOptions& options);
 
-  const std::string& bin() const { return bin_; }       // the directory of the programs
-  const std::string& init() const { return init_; }     // path of sextant-init
-  const std::string& bwrap() const { return bwrap_; }   // empty: not installed
+  const std::string& bin() const { return bin_; }      // the directory of the programs
+  const std::string& init() const { return init_; }    // path of sextant-init
+  const std::string& bwrap() const { return bwrap_; }  // empty: not installed
   bool Has(std::string_view program) const { return programs_.contains(program); }
   const std::set<std::string, std::less<>>& programs() const { return programs_; }
 

@@ -14,9 +14,14 @@ namespace {
 namespace fs = std::filesystem;
 
 TEST(CleanPath, Cleans) {
-  for (const auto& [path, clean] : std::vector<std::pair<std::string, std::string>>{
-           {"/", "/"}, {"/a//b/./c/", "/a/b/c"}, {"a/b", ""}, {"", ""}, {"/a/../b", ""},
-           {"/..", ""}, {"/a/..b", "/a/..b"}})
+  for (const auto& [path, clean] :
+       std::vector<std::pair<std::string, std::string>>{{"/", "/"},
+                                                        {"/a//b/./c/", "/a/b/c"},
+                                                        {"a/b", ""},
+                                                        {"", ""},
+                                                        {"/a/../b", ""},
+                                                        {"/..", ""},
+                                                        {"/a/..b", "/a/..b"}})
     EXPECT_EQ(CleanPath(path), clean) << path;
 }
 
@@ -29,9 +34,7 @@ TEST(EnvValue, TheLastCounts) {
 class ToolboxTest : public testing::Test {
  protected:
   ToolboxTest() : directory_(*TempDir::Make()) {}
-  Result<Toolbox> Build() {
-    return Toolbox::Build({.directory = directory_.path() + "/t"});
-  }
+  Result<Toolbox> Build() { return Toolbox::Build({.directory = directory_.path() + "/t"}); }
   TempDir directory_;
 };
 

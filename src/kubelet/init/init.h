@@ -30,15 +30,15 @@ struct LaunchSpec {
 };
 
 // util.cc
-[[noreturn]] void Die(const std::string& what);        // message on kStatusFd, exit 126
-[[noreturn]] void DieErrno(const std::string& what);   // with the text of errno
-LaunchSpec ReadSpec();                                 // from kSpecFd
+[[noreturn]] void Die(const std::string& what);       // message on kStatusFd, exit 126
+[[noreturn]] void DieErrno(const std::string& what);  // with the text of errno
+LaunchSpec ReadSpec();                                // from kSpecFd
 void WriteProc(const std::string& path, const std::string& text);
 void DieWithParent(int signal);  // and at once if the parent is gone already
 // One user and one group of a namespace, seen through `proc` ("/proc/self").
 void MapIds(const std::string& proc, long inside_uid, long outside_uid, long inside_gid,
             long outside_gid, bool deny_groups);
-void Enter(int fd, int type);  // setns if fd is open
+void Enter(int fd, int type);   // setns if fd is open
 int ExitCode(int wait_status);  // 128 + signal for a signal
 
 // restrict.cc

@@ -16,10 +16,9 @@
 namespace sextant::kubelet {
 namespace {
 
-constexpr int kNice = 10;          // below the lab's own threads
+constexpr int kNice = 10;                  // below the lab's own threads
 constexpr const char* kOomScore = "1000";  // the first that the kernel kills
-constexpr const char* kDefaultPath =
-    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+constexpr const char* kDefaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 void Limit(int resource, unsigned long value) {
   if (value == 0) return;
@@ -230,7 +229,7 @@ int Exec() {
   Enter(kPidNsFd, CLONE_NEWPID);
   Enter(kMountNsFd, CLONE_NEWNS);
   DieWithParent(SIGKILL);
-  unsetenv(kParentVariable);  // not the parent of the child
+  unsetenv(kParentVariable);   // not the parent of the child
   const pid_t child = fork();  // the process namespace holds for children only
   if (child < 0) DieErrno("fork");
   if (child == 0) {

@@ -17,12 +17,12 @@
 namespace sextant::kubelet {
 
 // Descriptors that sextant-init finds open.
-inline constexpr int kSpecFd = 3;     // the records
-inline constexpr int kStatusFd = 4;   // a failure before exec is written here; closed by exec
-inline constexpr int kSelfFd = 5;     // sextant-init itself: bwrap runs it inside the sandbox
-inline constexpr int kInfoFd = 6;     // bwrap --info-fd
-inline constexpr int kArgsFd = 7;     // bwrap --args
-inline constexpr int kUserNsFd = 8;   // namespaces to enter
+inline constexpr int kSpecFd = 3;    // the records
+inline constexpr int kStatusFd = 4;  // a failure before exec is written here; closed by exec
+inline constexpr int kSelfFd = 5;    // sextant-init itself: bwrap runs it inside the sandbox
+inline constexpr int kInfoFd = 6;    // bwrap --info-fd
+inline constexpr int kArgsFd = 7;    // bwrap --args
+inline constexpr int kUserNsFd = 8;  // namespaces to enter
 inline constexpr int kNetNsFd = 9;
 inline constexpr int kIpcNsFd = 10;
 inline constexpr int kUtsNsFd = 11;

@@ -138,13 +138,37 @@ void InstallSeccomp(bool no_network) {
   constexpr uint32_t kNamespaces = 0x7e020080;  // CLONE_NEW* as clone and unshare take them
   Filter filter;
   // What a Pod's program has no use for and what has opened kernels before.
-  for (long call : {SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_setns, SYS_bpf,
-                    SYS_perf_event_open, SYS_keyctl, SYS_add_key, SYS_request_key,
-                    SYS_kexec_load, SYS_init_module, SYS_finit_module, SYS_delete_module,
-                    SYS_userfaultfd, SYS_open_by_handle_at, SYS_move_mount, SYS_open_tree,
-                    SYS_fsopen, SYS_fsconfig, SYS_fsmount, SYS_mount_setattr, SYS_ptrace,
-                    SYS_process_vm_readv, SYS_process_vm_writev, SYS_syslog, SYS_swapon,
-                    SYS_reboot, SYS_acct, SYS_quotactl, SYS_io_uring_setup})
+  for (long call : {SYS_mount,
+                    SYS_umount2,
+                    SYS_pivot_root,
+                    SYS_chroot,
+                    SYS_setns,
+                    SYS_bpf,
+                    SYS_perf_event_open,
+                    SYS_keyctl,
+                    SYS_add_key,
+                    SYS_request_key,
+                    SYS_kexec_load,
+                    SYS_init_module,
+                    SYS_finit_module,
+                    SYS_delete_module,
+                    SYS_userfaultfd,
+                    SYS_open_by_handle_at,
+                    SYS_move_mount,
+                    SYS_open_tree,
+                    SYS_fsopen,
+                    SYS_fsconfig,
+                    SYS_fsmount,
+                    SYS_mount_setattr,
+                    SYS_ptrace,
+                    SYS_process_vm_readv,
+                    SYS_process_vm_writev,
+                    SYS_syslog,
+                    SYS_swapon,
+                    SYS_reboot,
+                    SYS_acct,
+                    SYS_quotactl,
+                    SYS_io_uring_setup})
     filter.Refuse(call, EPERM);
   filter.RefuseBits(SYS_unshare, kNamespaces, EPERM);
   filter.RefuseBits(SYS_clone, kNamespaces & ~0x80u, EPERM);  // the low byte is a signal there

@@ -58,9 +58,7 @@ bool SetField(LaunchSpec& spec, const std::string& key, const std::string& value
   const struct {
     const char* key;
     bool* flag;
-  } flags[] = {{"tty", &spec.tty},
-               {"hold", &spec.hold},
-               {"nonet", &spec.nonet}};
+  } flags[] = {{"tty", &spec.tty}, {"hold", &spec.hold}, {"nonet", &spec.nonet}};
   for (const auto& entry : flags) {
     if (key != entry.key) continue;
     *entry.flag = value == "1";
@@ -84,7 +82,8 @@ LaunchSpec ReadSpec() {
   std::string text;
   char buffer[65536];
   // pread: the memory file's offset is shared with the lab and with earlier readers.
-  for (ssize_t n; (n = pread(kSpecFd, buffer, sizeof buffer, static_cast<off_t>(text.size()))) != 0;) {
+  for (ssize_t n;
+       (n = pread(kSpecFd, buffer, sizeof buffer, static_cast<off_t>(text.size()))) != 0;) {
     if (n < 0) DieErrno("read the launch records");
     text.append(buffer, static_cast<size_t>(n));
     if (text.size() > kMaxSpec) Die("launch records too long");
