@@ -54,6 +54,7 @@ struct ApiServer::Call {
     writer->SendResponse(code, std::move(headers), std::move(text));
   }
   void SendDocument(const Result<Document>& document) const {
+    if (!document && document.error().code == 404) return SendText(404, "404 page not found\n");
     if (!document) return Refuse(document.error());
     net::Headers headers;
     headers.Add("content-type", document->content_type);
@@ -150,7 +151,11 @@ Status AuthorizeImpersonation(const Pipeline& pipeline, const User& asking, cons
 // Readable by everybody, for the probes of load balancers and of kubectl.
 bool IsHealthPath(std::string_view path) {
   for (std::string_view known : {"/healthz", "/livez", "/readyz"}) {
-    if (path == known || (path.starts_with(known) && path[known.size()] == '/')) return true;
+    if (path == known) return true;
+    // Single checks by name, of those there are.
+    const std::string_view check =
+        path.starts_with(known) ? path.substr(known.size()) : std::string_view();
+    if (check == "/ping" || check == "/log" || check == "/store") return true;
   }
   return false;
 }
@@ -188,7 +193,7 @@ void ApiServer::Fixed(const std::shared_ptr<Call>& call) {
   }
   const std::string_view accept = call->request.headers.Get("accept");
   if (call->request.method != "GET" && call->request.method != "HEAD") {
-    return call->Refuse(MethodNotSupported({}, call->request.method));
+    return call->SendText(404, "404 page not found\n");
   }
   if (path == "/version" || path == "/version/") return Version(call);
   if (path == "/openid/v1/jwks") {
@@ -291,7 +296,7 @@ void ApiServer::Resource(const std::shared_ptr<Call>& call) {
   if (!found) {
     auto allowed = parts_.pipeline.Authorize(op);
     if (!allowed) return call->Refuse(allowed.error());
-    return call->SendText(404, "404 page not found\n");
+    return call->Refuse(PathNotFound());
   }
   if (rooms_->nodes.Handle(op, call->request, call->writer)) return;
   auto form = Negotiate(call->request.headers.Get("accept"), op.options.pretty);

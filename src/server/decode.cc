@@ -85,7 +85,7 @@ Status CheckType(const Operation& op, const BodyKind& kind, const api::TypeMeta&
   if (!op.registry->FindKindMessage(gv, said_kind)) {
     return Fail(DecodeError(kind, {said_version, said_kind}, body,
                             fmt::format("no kind {} is registered for version {} in scheme "
-                                        "\"pkg/api/legacyscheme/scheme.go:30\"",
+                                        "\"pkg/runtime/scheme.go:111\"",
                                         Quote(said_kind), Quote(said_version))));
   }
   if (kind_ok) {

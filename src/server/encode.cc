@@ -5,6 +5,7 @@
 #include "api/json.h"
 #include "api/protobuf.h"
 #include "api/yaml.h"
+#include "base/quote.h"
 #include "net/http.h"
 #include "server/status_object.h"
 #include "server/tables.h"
@@ -228,9 +229,10 @@ Result<IncludeObject> ParseIncludeObject(std::string_view query) {
     if (value.empty() || value == "Metadata") return IncludeObject::kMetadata;
     if (value == "None") return IncludeObject::kNone;
     if (value == "Object") return IncludeObject::kObject;
-    api::FieldErrors errors;
-    errors.NotSupported("includeObject", value, {"Metadata", "None", "Object", ""});
-    return Fail(Invalid("meta.k8s.io", "TableOptions", "", errors.Take()));
+    return Fail(BadRequest(
+        fmt::format("Unable to convert to Table as requested: includeObject: Invalid value: {}: must "
+                    "be 'Metadata', 'Object', 'None', or empty",
+                    Quote(value))));
   }
   return IncludeObject::kMetadata;
 }

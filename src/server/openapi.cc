@@ -298,7 +298,7 @@ class TableOpenApi : public OpenApi {
     }
     const Object index = std::move(edit).Finish();
     std::string body = api::ToJson(index.root());
-    index_.content_type = "application/json";
+    index_.content_type = "text/plain; charset=utf-8";  // as the real server sends it
     index_.cache_control = "no-cache, private";
     index_.etag = fmt::format("\"{}\"", net::Hex(net::Sha256(body)));
     index_.body = net::MakeBuffer(std::move(body));

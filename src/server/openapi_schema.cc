@@ -118,6 +118,8 @@ void WriteProperty(const Field& field, Mut out, std::set<std::string>& needed) {
   } else {
     WriteType(field, out, needed);
     for (std::string_view value : field.enum_values) out["enum"].Append().SetString(value);
+    // A struct that is no pointer always exists.
+    if (field.type == Type::kMessage && !field.pointer) out["default"].SetMap();
   }
   if (!field.default_json.empty()) SetJson(out, "default", field.default_json);
   if (!field.description.empty()) out.Set("description", field.description);

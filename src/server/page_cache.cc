@@ -12,7 +12,7 @@ constexpr size_t kMaxTokenBytes = 2048;
 constexpr std::string_view kTokenVersion = "meta.k8s.io/v1";
 
 Error BadToken(std::string_view why) {
-  return BadRequest(fmt::format("continue key is not valid: {}", why));
+  return BadRequest(fmt::format("invalid continue token: continue key is not valid: {}", why));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "api/managed_fields.h"
 #include "api/patch.h"
 #include "base/check.h"
+#include "base/quote.h"
 #include "server/filter.h"
 #include "server/write_steps.h"
 
@@ -471,7 +472,10 @@ Result<store::Revision> ParseRevision(std::string_view text) {
   if (text.empty()) return value;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {
-    return Fail(BadRequest(fmt::format("invalid resource version \"{}\"", text)));
+    return Fail(BadRequest(
+        fmt::format("invalid resource version: resourceVersion: Invalid value: {}: "
+                    "strconv.ParseUint: parsing {}: invalid syntax",
+                    Quote(text), Quote(text))));
   }
   return value;
 }
@@ -520,6 +524,10 @@ void Pipeline::List(Operation op, Respond done) {
   if (!wanted) return done(Fail(std::move(wanted).error()));
   const std::string resource = StorageName(*op.resource);
   if (!op.options.continue_token.empty()) {
+    if (*wanted != 0) {
+      return done(Fail(
+          BadRequest("specifying resource version is not allowed when using continue")));
+    }
     auto token = DecodeContinue(op.options.continue_token);
     if (!token) return done(Fail(std::move(token).error()));
     auto page = pages_.Find(resource, token->revision, parts_.core.clock().Monotonic());
@@ -535,9 +543,11 @@ void Pipeline::List(Operation op, Respond done) {
     return ListAt(std::move(op), std::move(snapshot), std::move(done));
   }
   if (*wanted > parts_.store.visible()) {
-    return done(Fail(Timeout(
-        fmt::format("Too large resource version: {}, current: {}", *wanted, parts_.store.visible()),
-        1)));
+    Error error = Timeout(fmt::format("Too large resource version: {}, current: {}", *wanted,
+                                      parts_.store.visible()),
+                          1);
+    error.causes.push_back({"ResourceVersionTooLarge", "Too large resource version", ""});
+    return done(Fail(std::move(error)));
   }
   auto snapshot = parts_.store.Visible(resource);
   ListAt(std::move(op), std::move(snapshot), std::move(done));

@@ -362,7 +362,7 @@ std::string QuotaText(Value quota, bool limits) {
 }  // namespace
 
 void ConfigMapData(Value o, Time, Mut out) {
-  out.SetString(fmt::format("{}", o["data"].size() + o["binaryData"].size()));
+  out.SetInt(static_cast<int64_t>(o["data"].size() + o["binaryData"].size()));
 }
 void CsiTokens(Value o, Time, Mut out) {
   std::vector<std::string> audiences;
@@ -393,6 +393,14 @@ void PodTemplateImages(Value o, Time, Mut out) {
 }
 void PodTemplateLabels(Value o, Time, Mut out) {
   out.SetString(MapText(o["template"]["metadata"]["labels"]));
+}
+void StorageName(Value o, Time, Mut out) {
+  const Value annotations = o["metadata"]["annotations"];
+  const bool is_default =
+      annotations["storageclass.kubernetes.io/is-default-class"].AsString() == "true" ||
+      annotations["storageclass.beta.kubernetes.io/is-default-class"].AsString() == "true";
+  out.SetString(
+      fmt::format("{}{}", o["metadata"]["name"].AsString(), is_default ? " (default)" : ""));
 }
 void StorageReclaim(Value o, Time, Mut out) {
   out.SetString(o["reclaimPolicy"].AsString("Delete"));

@@ -118,6 +118,7 @@ void BindingAccounts(api::Value, Time, api::Mut);
 void PodTemplateContainers(api::Value, Time, api::Mut);
 void PodTemplateImages(api::Value, Time, api::Mut);
 void PodTemplateLabels(api::Value, Time, api::Mut);
+void StorageName(api::Value, Time, api::Mut);
 void StorageReclaim(api::Value, Time, api::Mut);
 void StorageBinding(api::Value, Time, api::Mut);
 void PoolNodes(api::Value, Time, api::Mut);

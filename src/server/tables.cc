@@ -121,14 +121,14 @@ constexpr Column kCoreEvents[] = {
     {"Reason", "string", "", 0, Text<kReason>},    {"Object", "string", "", 0, EventObject},
     {"Subobject", "string", "", 1, EventText},     {"Source", "string", "", 1, EventSource},
     {"Message", "string", "", 0, EventMessage},    {"First Seen", "string", "", 1, EventFirstSeen},
-    {"Count", "string", "", 1, EventCount},        {"Name", "string", "", 1, Text<kMetadataName>},
+    {"Count", "string", "", 1, EventCount},        {"Name", "string", "name", 1, Text<kMetadataName>},
 };
 constexpr Column kEventsEvents[] = {
     {"Last Seen", "string", "", 0, EventLastSeen}, {"Type", "string", "", 0, Text<kType>},
     {"Reason", "string", "", 0, Text<kReason>},    {"Object", "string", "", 0, EventObject},
     {"Subobject", "string", "", 1, EventText},     {"Source", "string", "", 1, EventSource},
     {"Message", "string", "", 0, EventMessage},    {"First Seen", "string", "", 1, EventFirstSeen},
-    {"Count", "string", "", 1, EventCount},        {"Name", "string", "", 1, Text<kMetadataName>},
+    {"Count", "string", "", 1, EventCount},        {"Name", "string", "name", 1, Text<kMetadataName>},
 };
 constexpr Column kCoreNamespaces[] = {
     {"Name", "string", "name", 0, Text<kMetadataName>},
@@ -138,7 +138,7 @@ constexpr Column kCoreNamespaces[] = {
 constexpr Column kCoreSecrets[] = {
     {"Name", "string", "name", 0, Text<kMetadataName>},
     {"Type", "string", "", 0, Text<kType>},
-    {"Data", "string", "", 0, CountText<kData>},
+    {"Data", "string", "", 0, Count<kData>},
     {"Age", "string", "", 0, Age<kMetadataCreationTimestamp>},
 };
 constexpr Column kCoreServiceaccounts[] = {
@@ -284,7 +284,7 @@ constexpr Column kDiscoveryEndpointslices[] = {
     {"Age", "string", "", 0, Age<kMetadataCreationTimestamp>},
 };
 constexpr Column kStorageStorageclasses[] = {
-    {"Name", "string", "name", 0, Text<kMetadataName>},
+    {"Name", "string", "name", 0, StorageName},
     {"Provisioner", "string", "", 0, Text<kProvisioner>},
     {"ReclaimPolicy", "string", "", 0, StorageReclaim},
     {"VolumeBindingMode", "string", "", 0, StorageBinding},
@@ -319,11 +319,6 @@ constexpr Column kStorageCsidrivers[] = {
     {"Modes", "string", "", 0, CsiModes},
     {"Age", "string", "", 0, Age<kMetadataCreationTimestamp>},
 };
-constexpr Column kStorageCsistoragecapacities[] = {
-    {"Name", "string", "name", 0, Text<kMetadataName>},
-    {"StorageClassName", "string", "", 0, Text<kStorageClassName>},
-    {"Capacity", "string", "", 0, Text<kCapacity>},
-};
 constexpr Column kSchedulingPriorityclasses[] = {
     {"Name", "string", "name", 0, Text<kMetadataName>},
     {"Value", "integer", "", 0, Number<kValue>},
@@ -349,7 +344,7 @@ constexpr Column kPlain[] = {
     {"Created At", "date", "", 0, Text<kMetadataCreationTimestamp>},
 };
 
-constexpr std::array<TableKind, 36> kTables = {{
+constexpr std::array<TableKind, 35> kTables = {{
     {"", "pods", kCorePods},
     {"", "nodes", kCoreNodes},
     {"", "podtemplates", kCorePodtemplates},
@@ -382,7 +377,6 @@ constexpr std::array<TableKind, 36> kTables = {{
     {"storage.k8s.io", "volumeattachments", kStorageVolumeattachments},
     {"storage.k8s.io", "csinodes", kStorageCsinodes},
     {"storage.k8s.io", "csidrivers", kStorageCsidrivers},
-    {"storage.k8s.io", "csistoragecapacities", kStorageCsistoragecapacities},
     {"scheduling.k8s.io", "priorityclasses", kSchedulingPriorityclasses},
     {"node.k8s.io", "runtimeclasses", kNodeRuntimeclasses},
     {"sextant.dev", "gpupools", kSextantGpupools},
