@@ -202,6 +202,7 @@ TEST_F(JobTest, AFinishedJobGoesAfterItsTime) {
 TEST_F(JobTest, ADeletedJobLetsItsPodsGo) {
   Make("");
   cluster.Delete(client::kJobs, kSum, "Background");
+  cluster.Advance(1s);  // the collector meets the Pod that the controller has just released
   cluster.Play();
   EXPECT_FALSE(Get());
   EXPECT_TRUE(cluster.List(client::kPods).empty());
