@@ -93,8 +93,8 @@ TEST(MergePatch, Rfc7386) {
 }
 
 std::string Strategic(std::string_view spec, std::string_view patch) {
-  auto doc = Tree(R"({"metadata":{"name":"p","finalizers":["a","b"]},"spec":)" + std::string(spec) +
-                  "}");
+  auto doc =
+      Tree(R"({"metadata":{"name":"p","finalizers":["a","b"]},"spec":)" + std::string(spec) + "}");
   auto out = ApplyStrategicPatch(doc.root(), Tree(patch).root(), Pod());
   return out ? ToJson(*out ? out->root() : Value()) : Show(out);
 }
@@ -201,14 +201,16 @@ rc::Gen<std::string> GenJson(int depth) {
   });
 }
 
-TEST(PatchProperty, MergePatchesAreIdempotent) {
+// Not idempotent: like evanphx/json-patch, a list that replaces a map keeps its nulls, and a list
+// that replaces anything else loses them. From the second time on nothing changes.
+TEST(PatchProperty, MergePatchesSettle) {
   EXPECT_TRUE(rc::check([] {
     Object doc = Tree(*GenJson(3));
     Object patch = Tree(*GenJson(3));
     RC_PRE(patch.root().IsMap());
-    Object once = ApplyMergePatch(doc.root(), patch.root());
-    Object twice = ApplyMergePatch(once.root(), patch.root());
-    RC_ASSERT(Equal(once.root(), twice.root()));
+    Object twice = ApplyMergePatch(ApplyMergePatch(doc.root(), patch.root()).root(), patch.root());
+    Object thrice = ApplyMergePatch(twice.root(), patch.root());
+    RC_ASSERT(Equal(twice.root(), thrice.root()));
   }));
 }
 

@@ -32,11 +32,16 @@ constexpr std::string_view kAdmission = "admissionregistration.k8s.io";
 constexpr std::string_view kResource = "resource.k8s.io";
 constexpr std::string_view kFlow = "flowcontrol.apiserver.k8s.io";
 
+constexpr SubresourceRules kPodSubresources[] = {
+    {"ephemeralcontainers", PrepareEphemeralContainers, ValidateEphemeralContainersUpdate},
+    {"resize", PrepareResize, ValidateResize}};
+
 // clang-format off
 const Row kRows[] = {
   {"", "pods", {.set_defaults = DefaultPod, .prepare = PreparePod, .validate = ValidatePod,
       .validate_update = ValidatePodUpdate, .validate_status = ValidatePodStatus,
-      .validate_create = ValidatePodCreate, .warnings = WarnOfPod, .has_generation = true,
+      .validate_create = ValidatePodCreate, .warnings = WarnOfPod,
+      .subresources = kPodSubresources, .has_generation = true,
       .returns_deleted = true, .grace_s = PodGrace}},
   {"", "namespaces", {.set_defaults = DefaultNamespace, .prepare = PrepareNamespace,
       .validate = ValidateNamespace, .validate_status = ValidateNamespaceStatus,
@@ -219,6 +224,11 @@ const Rules& RulesFor(const Resource& resource) {
   const auto at = std::ranges::lower_bound(index, key, {}, KeyOf);
   if (at != index.end() && KeyOf(*at) == key) return (*at)->rules;
   return resource.message && resource.message->custom ? kCustom : kNone;
+}
+
+const SubresourceRules* FindSubresourceRules(const Rules& rules, std::string_view name) {
+  const auto at = std::ranges::find(rules.subresources, name, &SubresourceRules::name);
+  return at == rules.subresources.end() ? nullptr : &*at;
 }
 
 }  // namespace sextant::api

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,6 +52,14 @@ class FieldErrors {
   std::vector<Cause> causes_;
 };
 
+// A subresource by which a part of the object is changed, with rules of its own.
+struct SubresourceRules {
+  std::string_view name;
+  void (*prepare)(Mut object, Value old) = nullptr;
+  // All of it: nothing else of the kind's rules is asked.
+  void (*validate)(Value object, Value old, FieldErrors& errors) = nullptr;
+};
+
 struct Rules {
   // Before validation, on create and on update.
   void (*set_defaults)(Mut object) = nullptr;
@@ -66,6 +75,7 @@ struct Rules {
   void (*validate_create)(Value object, FieldErrors& errors) = nullptr;
   // Warnings for the Warning header (deprecated or doubtful fields).
   void (*warnings)(Value object, Value old, std::vector<std::string>& out) = nullptr;
+  std::span<const SubresourceRules> subresources;
   // metadata.name rules: apimachinery's NameIsDNSSubdomain unless said otherwise.
   std::vector<std::string> (*validate_name)(std::string_view name, bool prefix) = nullptr;
   // Status may be given on create (Nodes); of other kinds the pipeline drops it.
@@ -86,6 +96,8 @@ struct Rules {
 };
 
 const Rules& RulesFor(const Resource& resource);
+// Null if the subresource has no rules of its own; status is not among them.
+const SubresourceRules* FindSubresourceRules(const Rules& rules, std::string_view name);
 
 // Rules of metadata that hold for every kind: name or generateName, namespace against scope,
 // labels, annotations, finalizers, ownerReferences; and on update the immutable ones.

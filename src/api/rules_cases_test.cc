@@ -230,7 +230,10 @@ class Replay {
       return;
     }
     if (t.subresource == "binding" && s.code == 201) return Bind(s, t);
-    if (!t.subresource.empty() && t.subresource != "status") return Learn(s, t);
+    if (!t.subresource.empty() && t.subresource != "status" &&
+        !FindSubresourceRules(RulesFor(*t.resource), t.subresource)) {
+      return Learn(s, t);
+    }
     if (s.code != 200 && s.code != 201 && s.code != 422) return;
     if (s.method == "POST") return Create(s, t);
     if (s.method == "PUT" || s.method == "PATCH") return Update(s, t);
@@ -385,7 +388,12 @@ class Replay {
         root.Erase("status");
       }
     }
-    if (rules.prepare) rules.prepare(root, old.root());
+    const SubresourceRules* sub = FindSubresourceRules(rules, t.subresource);
+    if (sub) {
+      sub->prepare(root, old.root());
+    } else if (rules.prepare) {
+      rules.prepare(root, old.root());
+    }
     Object object = std::move(edit).Finish(t.resource->message);
     if (rules.has_generation && !status && !Equal(object["spec"], old["spec"])) {
       Editor bump(object);
@@ -395,7 +403,9 @@ class Replay {
     FieldErrors errors;
     ValidateObjectMeta(object["metadata"], t.resource->namespaced, rules, errors);
     ValidateObjectMetaUpdate(object["metadata"], old["metadata"], errors);
-    if (status) {
+    if (sub) {
+      sub->validate(object.root(), old.root(), errors);
+    } else if (status) {
       if (rules.validate_status) rules.validate_status(object.root(), old.root(), errors);
     } else {
       if (rules.validate) rules.validate(object.root(), errors);

@@ -19,6 +19,10 @@ void ValidatePod(Value pod, FieldErrors& errors);                   // rules_pod
 void ValidatePodCreate(Value pod, FieldErrors& errors);             // all of it, for a new one
 void ValidatePodUpdate(Value pod, Value old, FieldErrors& errors);  // rules_pod_update.cc
 void ValidatePodStatus(Value pod, Value old, FieldErrors& errors);
+void PrepareEphemeralContainers(Mut pod, Value old);  // rules_pod_subresources.cc
+void ValidateEphemeralContainersUpdate(Value pod, Value old, FieldErrors& errors);
+void PrepareResize(Mut pod, Value old);
+void ValidateResize(Value pod, Value old, FieldErrors& errors);
 int64_t PodGrace(Value pod, std::optional<int64_t> asked);
 // BestEffort, Burstable or Guaranteed, from requests and limits.
 std::string_view QosClassOf(Value spec);

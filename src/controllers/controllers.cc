@@ -4,12 +4,17 @@
 
 #include "controllers/daemonset.h"
 #include "controllers/deployment.h"
+#include "controllers/disruption.h"
 #include "controllers/garbage_collector.h"
+#include "controllers/job.h"
 #include "controllers/namespace_deletion.h"
 #include "controllers/namespace_objects.h"
 #include "controllers/node_lifecycle.h"
 #include "controllers/pod_gc.h"
 #include "controllers/replicaset.h"
+#include "controllers/roles.h"
+#include "controllers/services.h"
+#include "controllers/statefulset.h"
 #include "controllers/taint_eviction.h"
 
 namespace sextant::controllers {
@@ -42,6 +47,16 @@ constexpr Row kRows[] = {
     {"daemonset", "daemon-set-controller", Make<DaemonSetController>},
     {"replicaset", "replicaset-controller", Make<ReplicaSetController>},
     {"deployment", "deployment-controller", Make<DeploymentController>},
+    {"statefulset", "statefulset-controller", Make<StatefulSetController>},
+    {"job", "job-controller", Make<JobController>},
+    {"ttl-after-finished", "ttl-after-finished-controller", Make<TtlAfterFinishedController>},
+    {"endpointslice-controller", "endpointslice-controller",
+     [](Deps deps, const ControllersOptions&) { return MakeEndpointSliceController(deps); }},
+    {"endpoints", "endpoint-controller",
+     [](Deps deps, const ControllersOptions&) { return MakeEndpointsController(deps); }},
+    {"disruption", "disruption-controller", Make<DisruptionController>},
+    {"clusterrole-aggregation", "clusterrole-aggregation-controller",
+     Make<ClusterRoleAggregation>},
     {"namespace", "namespace-controller",
      [](Deps deps, const ControllersOptions& options) -> std::unique_ptr<Controller> {
        return std::make_unique<NamespaceController>(deps, *options.registry);

@@ -14,6 +14,8 @@ using api::Value;
 
 constexpr size_t kMaxPrefix = 223;  // of a revision's name before "-" and the hash
 
+constexpr const char* kHashLabel = "controller.kubernetes.io/hash";
+
 // The strategic merge patch that brings a template back.
 Object TemplatePatch(const Object& owner) {
   Editor edit;
@@ -42,7 +44,7 @@ Object NewRevision(const Writer& revisions, const Object& owner, const Object& p
   metadata.Set("namespace", owner.ns());
   const Value labels = owner["spec"]["template"]["metadata"]["labels"];
   if (labels) metadata.Set("labels", labels);
-  metadata["labels"].Set(kRevisionHashLabel, hash_is_name ? name : hash);
+  metadata["labels"].Set(hash_is_name ? kHashLabel : kRevisionHashLabel, hash);
   const Value annotations = owner["metadata"]["annotations"];
   if (annotations) metadata.Set("annotations", annotations);
   AddControllerRef(metadata, owner);
@@ -118,12 +120,19 @@ void FindHistory(Writer& revisions, Writer& owners, const Object& owner, bool ha
   then(std::move(history));
 }
 
+std::string PodHashOf(const Object& revision) {
+  const std::string_view hash = revision["metadata"]["labels"][kRevisionHashLabel].AsString();
+  return std::string(hash.empty() ? revision.name() : hash);
+}
+
+std::string History::hash() const { return PodHashOf(current); }
+
 void TrimHistory(Writer& revisions, const History& history, int64_t keep,
                  const std::vector<std::string>& live, const std::shared_ptr<Join>& join) {
   int64_t excess = static_cast<int64_t>(history.old.size()) - keep;
   for (const Object& revision : history.old) {
     if (excess <= 0) return;
-    const std::string_view hash = revision["metadata"]["labels"][kRevisionHashLabel].AsString();
+    const std::string hash = PodHashOf(revision);
     if (std::find(live.begin(), live.end(), hash) != live.end()) continue;
     revisions.Delete(revision, join->Piece());
     --excess;

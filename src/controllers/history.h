@@ -12,6 +12,7 @@
 
 namespace sextant::controllers {
 
+// On Pods, and on the revisions of DaemonSets.
 inline constexpr const char* kRevisionHashLabel = "controller-revision-hash";
 
 struct History {
@@ -19,11 +20,11 @@ struct History {
   std::vector<api::Object> old;  // by revision
 
   // What Pods of the current template carry in kRevisionHashLabel.
-  std::string hash() const {
-    return std::string(current["metadata"]["labels"][kRevisionHashLabel].AsString());
-  }
-  std::string name() const { return std::string(current.name()); }
+  std::string hash() const;
 };
+
+// What Pods of this revision carry in kRevisionHashLabel: its hash, or for StatefulSets its name.
+std::string PodHashOf(const api::Object& revision);
 
 // Finds the revision of `owner`'s template, or makes it, with the highest number of all. A name
 // that is taken by another template counts status.collisionCount up through `owners`. `then` is

@@ -32,12 +32,11 @@ std::optional<Refusal> CheckResources(const Object& pod, const Object& node,
   const Resources wanted = scheduler::PodRequests(pod.root());
   Resources used;
   for (const Object& other : others) used.Add(scheduler::PodRequests(other.root()));
-  std::vector<Amount> amounts = {
-      {"pods", 1, static_cast<int64_t>(others.size()), total.pods},
-      {"cpu", wanted.milli_cpu, used.milli_cpu, total.milli_cpu},
-      {"memory", wanted.memory, used.memory, total.memory},
-      {"ephemeral-storage", wanted.ephemeral_storage, used.ephemeral_storage,
-       total.ephemeral_storage}};
+  std::vector<Amount> amounts = {{"pods", 1, static_cast<int64_t>(others.size()), total.pods},
+                                 {"cpu", wanted.milli_cpu, used.milli_cpu, total.milli_cpu},
+                                 {"memory", wanted.memory, used.memory, total.memory},
+                                 {"ephemeral-storage", wanted.ephemeral_storage,
+                                  used.ephemeral_storage, total.ephemeral_storage}};
   for (const auto& [name, amount] : wanted.scalars) {
     // Extended resources that the node does not know are not its own to count.
     if (IsExtended(name) && !allocatable.Has(name)) continue;
@@ -49,9 +48,8 @@ std::optional<Refusal> CheckResources(const Object& pod, const Object& node,
     if (amount.requested == 0 || amount.used + amount.requested <= amount.capacity) continue;
     return Refusal{
         "OutOf" + amount.name,
-        fmt::format(
-            "Node didn't have enough resource: {}, requested: {}, used: {}, capacity: {}",
-            amount.name, amount.requested, amount.used, amount.capacity)};
+        fmt::format("Node didn't have enough resource: {}, requested: {}, used: {}, capacity: {}",
+                    amount.name, amount.requested, amount.used, amount.capacity)};
   }
   return std::nullopt;
 }
@@ -104,7 +102,8 @@ std::optional<Refusal> CheckFit(const Object& pod, const Object& node,
   if (!PortsFree(pod, others)) {
     return Predicate("NodePorts", "node(s) didn't have free ports for the requested pod ports");
   }
-  if (scheduler::FirstUntolerated(pod["spec"]["tolerations"], node["spec"]["taints"], false, true)) {
+  if (scheduler::FirstUntolerated(pod["spec"]["tolerations"], node["spec"]["taints"], false,
+                                  true)) {
     return Predicate("TaintToleration", "node(s) had taints that the pod didn't tolerate");
   }
   return std::nullopt;

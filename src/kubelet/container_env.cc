@@ -35,14 +35,18 @@ int64_t Ceiling(int64_t amount, int64_t divisor) {
 Status AddFrom(Value from, const Sources& sources, Env& env) {
   const std::string prefix(from["prefix"].AsString());
   if (const Value ref = from["configMapRef"]) {
-    ASSIGN_OR_RETURN(const Object map, FindSource(sources.config_maps, std::string(ref["name"].AsString()),
-                                            ref["optional"].AsBool()));
-    for (auto [key, value] : map["data"].members()) env[prefix + std::string(key)] = value.AsString();
+    ASSIGN_OR_RETURN(const Object map,
+                     FindSource(sources.config_maps, std::string(ref["name"].AsString()),
+                                ref["optional"].AsBool()));
+    for (auto [key, value] : map["data"].members())
+      env[prefix + std::string(key)] = value.AsString();
   }
   if (const Value ref = from["secretRef"]) {
-    ASSIGN_OR_RETURN(const Object secret, FindSource(sources.secrets, std::string(ref["name"].AsString()),
-                                               ref["optional"].AsBool()));
-    for (auto [key, value] : secret["data"].members()) env[prefix + std::string(key)] = DecodeSecret(value);
+    ASSIGN_OR_RETURN(
+        const Object secret,
+        FindSource(sources.secrets, std::string(ref["name"].AsString()), ref["optional"].AsBool()));
+    for (auto [key, value] : secret["data"].members())
+      env[prefix + std::string(key)] = DecodeSecret(value);
   }
   return {};
 }
@@ -59,7 +63,7 @@ Result<std::optional<std::string>> KeyValue(Value ref, bool secret, const Source
   if (value) return secret ? DecodeSecret(value) : std::string(value.AsString());
   if (optional) return std::nullopt;
   return Fail(TextError(fmt::format("couldn't find key {} in {} {}/{}", key,
-                                        secret ? "Secret" : "ConfigMap", ns, name)));
+                                    secret ? "Secret" : "ConfigMap", ns, name)));
 }
 
 Result<std::optional<std::string>> FromSource(Value from, const EnvFacts& facts,

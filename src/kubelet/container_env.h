@@ -1,7 +1,8 @@
 // A container's environment and command line: literals with $(VAR), the downward API, keys of
 // ConfigMaps and Secrets, the API server's address, and what device plugins add.
 // Pure: the ConfigMaps and Secrets have been fetched before.
-// Source: pkg/kubelet/kubelet_pods.go (makeEnvironmentVariables), third_party/forked/golang/expansion.
+// Source: pkg/kubelet/kubelet_pods.go (makeEnvironmentVariables),
+// third_party/forked/golang/expansion.
 #pragma once
 
 #include <functional>

@@ -43,7 +43,7 @@ Status MakeSubPath(const std::string& base, const std::string& sub_path, Owner o
     begin = end + 1;
     if (step.empty() || step == ".") continue;
     if (step == "..") return Fail(TextError("subPath \"" + sub_path + "\" leads out"));
-    struct stat info {};
+    struct stat info{};
     if (fstatat(at.get(), step.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0) {
       if (!S_ISDIR(info.st_mode)) return {};  // a file, or a link: the runtime looks where it leads
     } else if (mkdirat(at.get(), step.c_str(), 0755) != 0 && errno != EEXIST) {

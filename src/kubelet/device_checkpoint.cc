@@ -36,8 +36,7 @@ void WriteAnswer(Mut out, const plugin::ContainerAllocation& answer) {
 
 plugin::ContainerAllocation ReadAnswer(Value in) {
   plugin::ContainerAllocation answer;
-  for (auto [name, value] : in["envs"].members())
-    answer.envs[std::string(name)] = value.AsString();
+  for (auto [name, value] : in["envs"].members()) answer.envs[std::string(name)] = value.AsString();
   for (Value mount : in["mounts"].items()) {
     answer.mounts.push_back({std::string(mount["containerPath"].AsString()),
                              std::string(mount["hostPath"].AsString()),
@@ -106,19 +105,19 @@ void DeviceManager::Restore(const std::string& text) {
 }
 
 void DeviceManager::Load(std::move_only_function<void()> done) {
-  files_.Post([this, alive = alive_, &loop = loop_, path = checkpoint_,
-               done = std::move(done)]() mutable {
-    Result<std::string> text = path.empty() ? Result<std::string>("")
-                                            : ReadFile(path, kMaxCheckpointBytes);
-    loop.Post([this, alive, text = std::move(text), done = std::move(done)]() mutable {
-      if (!*alive) return;
-      if (text && !text->empty()) Restore(*text);
-      if (!text && !text.error().Is("NotFound")) {
-        log::Error("kubelet", "device checkpoint: {}", text.error().message);
-      }
-      done();
-    });
-  });
+  files_.Post(
+      [this, alive = alive_, &loop = loop_, path = checkpoint_, done = std::move(done)]() mutable {
+        Result<std::string> text =
+            path.empty() ? Result<std::string>("") : ReadFile(path, kMaxCheckpointBytes);
+        loop.Post([this, alive, text = std::move(text), done = std::move(done)]() mutable {
+          if (!*alive) return;
+          if (text && !text->empty()) Restore(*text);
+          if (!text && !text.error().Is("NotFound")) {
+            log::Error("kubelet", "device checkpoint: {}", text.error().message);
+          }
+          done();
+        });
+      });
 }
 
 void DeviceManager::Save(std::move_only_function<void(Status)> done) {

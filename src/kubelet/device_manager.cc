@@ -76,8 +76,7 @@ class DeviceManager::Job : public std::enable_shared_from_this<Job> {
     if (held && (!listed || !endpoint->second.plugin)) return false;
     if (wish.count == 0) return false;
     if (endpoint == manager_.endpoints_.end()) {
-      return Fail(
-          TextError(fmt::format("cannot allocate unregistered device {}", wish.resource)));
+      return Fail(TextError(fmt::format("cannot allocate unregistered device {}", wish.resource)));
     }
     const std::set<std::string> healthy = manager_.Healthy(wish.resource);
     if (healthy.empty()) {
@@ -104,9 +103,9 @@ class DeviceManager::Job : public std::enable_shared_from_this<Job> {
     for (const std::string& id : manager_.Used(wish.resource)) available.erase(id);
     const size_t needed = wish.count - chosen.size();
     if (available.size() < needed) {
-      return Abandon(TextError(
-          fmt::format("requested number of devices unavailable for {}. Requested: {}, Available: {}",
-                      wish.resource, needed, available.size())));
+      return Abandon(TextError(fmt::format(
+          "requested number of devices unavailable for {}. Requested: {}, Available: {}",
+          wish.resource, needed, available.size())));
     }
     const auto plugin = manager_.endpoints_[wish.resource].plugin;
     if (!plugin->options().preferred_allocation) {
@@ -118,8 +117,8 @@ class DeviceManager::Job : public std::enable_shared_from_this<Job> {
     plugin->GetPreferredAllocation(
         manager_.InOrder(wish.resource, offered), manager_.InOrder(wish.resource, chosen),
         static_cast<int>(wish.count),
-        [self = shared_from_this(), chosen, available](
-            Result<std::vector<std::string>> preferred) mutable {
+        [self = shared_from_this(), chosen,
+         available](Result<std::vector<std::string>> preferred) mutable {
           if (!*self->alive_) return;
           self->OnPreferred(std::move(chosen), available, std::move(preferred));
         });
@@ -131,7 +130,7 @@ class DeviceManager::Job : public std::enable_shared_from_this<Job> {
     if (!preferred) {
       return Abandon(
           TextError(fmt::format("device plugin GetPreferredAllocation rpc failed with err: {}",
-                                    RpcText(preferred.error()))));
+                                RpcText(preferred.error()))));
     }
     std::vector<std::string> wanted;
     for (std::string& id : *preferred)
@@ -213,9 +212,9 @@ class DeviceManager::Job : public std::enable_shared_from_this<Job> {
   void OnSaved(Status saved) {
     if (!saved) {
       manager_.pods_.erase(uid_);
-      return done_(Fail(TextError(fmt::format(
-          "failed to write checkpoint file \"kubelet_internal_checkpoint\": {}",
-          saved.error().message))));
+      return done_(Fail(TextError(
+          fmt::format("failed to write checkpoint file \"kubelet_internal_checkpoint\": {}",
+                      saved.error().message))));
     }
     done_({});
   }
@@ -318,7 +317,8 @@ std::set<std::string> DeviceManager::Used(const std::string& resource) const {
   for (const auto& [uid, containers] : pods_) {
     for (const auto& [container, allocations] : containers) {
       const auto found = allocations.find(resource);
-      if (found != allocations.end()) ids.insert(found->second.ids.begin(), found->second.ids.end());
+      if (found != allocations.end())
+        ids.insert(found->second.ids.begin(), found->second.ids.end());
     }
   }
   return ids;

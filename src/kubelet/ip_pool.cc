@@ -8,7 +8,7 @@
 namespace sextant::kubelet {
 namespace {
 
-constexpr uint32_t kReservedLow = 2;  // the network and the gateway
+constexpr uint32_t kReservedLow = 2;   // the network and the gateway
 constexpr uint32_t kReservedHigh = 1;  // broadcast
 
 bool ParseIp(const std::string& text, uint32_t& ip) {

@@ -32,7 +32,10 @@ class Kubelet::Impl {
   }
 
   Impl(KubeletParts parts, KubeletOptions options, plugin::Registrar& registrar)
-      : parts_(parts), options_(std::move(options)), registrar_(registrar), ips_(options_.pod_cidr) {}
+      : parts_(parts),
+        options_(std::move(options)),
+        registrar_(registrar),
+        ips_(options_.pod_cidr) {}
 
   ~Impl() { *alive_ = false; }
 
@@ -41,17 +44,14 @@ class Kubelet::Impl {
     life_ = std::make_unique<Life>();
     life_->events = std::make_unique<client::EventRecorder>(
         parts_.client, client::EventSource{"kubelet", options_.node});
-    const std::string checkpoint =
-        options_.state_directory.empty()
-            ? std::string()
-            : options_.state_directory + "/kubelet_internal_checkpoint";
+    const std::string checkpoint = options_.state_directory.empty()
+                                       ? std::string()
+                                       : options_.state_directory + "/kubelet_internal_checkpoint";
     life_->devices = std::make_unique<DeviceManager>(parts_.client.executor(), parts_.files,
                                                      checkpoint, [this] { OnDevices(); });
     life_->node = std::make_unique<NodeReporter>(parts_.client, parts_.machine, *life_->devices,
                                                  *life_->events, options_, parts_.runtime.Level());
-    life_->devices->Load(Guard([this] {
-      life_->node->Start(Guard([this] { Follow(); }));
-    }));
+    life_->devices->Load(Guard([this] { life_->node->Start(Guard([this] { Follow(); })); }));
   }
 
   void Stop() {
@@ -149,8 +149,8 @@ class Kubelet::Impl {
                       [this] { return parts_.feed.Node(options_.node); },
                       [this] { return ips_.Take(); },
                       [this](const std::string& ip) { ips_.Give(ip); }};
-    auto worker = std::make_unique<PodWorker>(
-        std::move(parts), pod, Guard([this, uid] { life_->workers.erase(uid); }));
+    auto worker = std::make_unique<PodWorker>(std::move(parts), pod,
+                                              Guard([this, uid] { life_->workers.erase(uid); }));
     PodWorker& added = *worker;
     life_->workers.emplace(uid, std::move(worker));
     if (added.AlreadyEnded()) return added.EndAtOnce();
@@ -168,10 +168,10 @@ class Kubelet::Impl {
       if (found == life_->workers.end() || found->second->stopping()) continue;
       life_->admitting = true;
       life_->devices->Allocate(found->second->record().pod, Guard([this, uid](Status allocated) {
-        life_->admitting = false;
-        Admit(uid, std::move(allocated));
-        AdmitNext();
-      }));
+                                 life_->admitting = false;
+                                 Admit(uid, std::move(allocated));
+                                 AdmitNext();
+                               }));
       return;
     }
   }
@@ -260,7 +260,7 @@ Result<ContainerLog> Kubelet::FindLog(std::string_view ns, std::string_view pod,
     const std::string reason =
         state->waiting_reason.empty()
             ? (worker->record().containers[0].kind == ContainerKind::kRegular ? "ContainerCreating"
-                                                                             : "PodInitializing")
+                                                                              : "PodInitializing")
             : state->waiting_reason;
     return Fail(BadRequest(fmt::format("container \"{}\" in pod \"{}\" is waiting to start: {}",
                                        container, pod, reason)));

@@ -46,11 +46,11 @@ class Components {
 };
 
 struct KubeletParts {
-  client::Client& client;                 // as system:node:<name>
-  NodeFeed& feed;                         // shared by all kubelets of the lab
+  client::Client& client;  // as system:node:<name>
+  NodeFeed& feed;          // shared by all kubelets of the lab
   Runtime& runtime;
   host::SimulatedMachine& machine;
-  Executor& files;                        // small file work
+  Executor& files;  // small file work
   Components& components;
 };
 
@@ -69,7 +69,7 @@ struct KubeletOptions {
   std::string version = "v1.36.3+sextant.0";
   std::string state_directory;
   std::string internal_ip;
-  std::string pod_cidr;  // "10.244.1.0/24": the addresses of its Pods
+  std::string pod_cidr;   // "10.244.1.0/24": the addresses of its Pods
   uint16_t port = 10250;  // of the kubelet's HTTPS API
   // What Pods get as KUBERNETES_SERVICE_HOST and _PORT.
   std::string service_host = "10.96.0.1";

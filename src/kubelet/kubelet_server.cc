@@ -50,9 +50,7 @@ class KubeletServer::Impl : public std::enable_shared_from_this<Impl> {
  public:
   Impl(Loop& loop, net::IoThread& io) : loop_(loop), io_(io) {}
 
-  void Add(Kubelet& kubelet) {
-    kubelets_[kubelet.node()] = std::make_shared<Kubelet*>(&kubelet);
-  }
+  void Add(Kubelet& kubelet) { kubelets_[kubelet.node()] = std::make_shared<Kubelet*>(&kubelet); }
   void Remove(const std::string& node) { kubelets_.erase(node); }
 
   // On an I/O thread.
@@ -96,9 +94,8 @@ class KubeletServer::Impl : public std::enable_shared_from_this<Impl> {
     SendText(*writer, 404, "404 page not found\n");
   }
 
-  static void Log(Kubelet& kubelet, const NodeRef& node,
-                  const std::vector<std::string>& parts, const Query& query,
-                  std::shared_ptr<net::ResponseWriter> writer) {
+  static void Log(Kubelet& kubelet, const NodeRef& node, const std::vector<std::string>& parts,
+                  const Query& query, std::shared_ptr<net::ResponseWriter> writer) {
     auto options = ReadLogOptions(query);
     if (!options) return SendText(*writer, options.error().code, options.error().message);
     ServeLog(kubelet, node,
@@ -127,8 +124,7 @@ class KubeletServer::Impl : public std::enable_shared_from_this<Impl> {
     if (!stream.attach && stream.argv.empty()) {
       return SendText(*writer, 400, "no command was given");
     }
-    ServeStream(node, loop_, std::move(stream), request.WebSocketProtocols(),
-                std::move(writer));
+    ServeStream(node, loop_, std::move(stream), request.WebSocketProtocols(), std::move(writer));
   }
 
   void PortForward(Kubelet& kubelet, const NodeRef& node, const net::Request& request,

@@ -8,8 +8,8 @@
 // Only the API server may come in: a client certificate of CN kube-apiserver-kubelet-client, or of
 // the organisation system:masters.
 //
-// Threads: Handler's function runs on I/O threads and posts to the loop; Add and Remove on the loop.
-// Paths: pkg/kubelet/server/server.go; streams: WebSocket v5.channel.k8s.io and v4 (binary).
+// Threads: Handler's function runs on I/O threads and posts to the loop; Add and Remove on the
+// loop. Paths: pkg/kubelet/server/server.go; streams: WebSocket v5.channel.k8s.io and v4 (binary).
 #pragma once
 
 #include <memory>

@@ -11,15 +11,17 @@ namespace {
 
 using api::Object;
 using api::Value;
+using std::chrono::seconds;
 using testing::ScriptedRuntime;
 using testing::TestApi;
 using testing::TestComponents;
 using testing::TestPlugin;
-using std::chrono::seconds;
 
 class KubeletTest : public ::testing::Test {
  protected:
-  KubeletTest() : dir_(*TempDir::Make("kubelet")) { machine_.SetSpec({.cpu = "8", .memory = "32Gi"}); }
+  KubeletTest() : dir_(*TempDir::Make("kubelet")) {
+    machine_.SetSpec({.cpu = "8", .memory = "32Gi"});
+  }
 
   KubeletOptions Options() {
     KubeletOptions options;
@@ -38,11 +40,12 @@ class KubeletTest : public ::testing::Test {
   }
   void Start() { Start(runtime_); }
   // `spec` is the Pod's spec without its node.
-  void AddPod(const std::string& name, const std::string& spec, const std::string& annotations = "") {
+  void AddPod(const std::string& name, const std::string& spec,
+              const std::string& annotations = "") {
     api_.Put("pods", fmt::format(R"({{"kind":"Pod","apiVersion":"v1","metadata":{{
       "name":"{}","namespace":"default","uid":"{}","annotations":{{{}}}}},
       "spec":{{"nodeName":"worker",{}}},"status":{{"phase":"Pending"}}}})",
-                                  name, name, annotations, spec));
+                                 name, name, annotations, spec));
     loop_.RunReady();
   }
   static std::string Gpu(int count, std::string policy = "Never") {
@@ -94,7 +97,8 @@ TEST_F(KubeletTest, RegistersItsNode) {
   ASSERT_TRUE(node);
   EXPECT_EQ(node["metadata"]["labels"]["kubernetes.io/hostname"].AsString(), "worker");
   EXPECT_EQ(node["metadata"]["labels"]["disk"].AsString(), "ssd");
-  EXPECT_EQ(node["spec"]["taints"].at(0)["key"].AsString(), "node-role.kubernetes.io/control-plane");
+  EXPECT_EQ(node["spec"]["taints"].at(0)["key"].AsString(),
+            "node-role.kubernetes.io/control-plane");
   EXPECT_EQ(node["status"]["capacity"]["cpu"].AsString(), "8");
   EXPECT_EQ(node["status"]["allocatable"]["pods"].AsString(), "110");
   EXPECT_EQ(node["status"]["conditions"].at(3)["type"].AsString(), "Ready");
@@ -284,7 +288,8 @@ TEST_F(KubeletTest, InitContainersAndSidecarsInOrder) {
 
 TEST_F(KubeletTest, AFailedInitContainerFailsThePod) {
   Start();
-  AddPod("app", R"("restartPolicy":"Never","initContainers":[{"name":"i","image":"x","command":["sh"]}],
+  AddPod("app",
+         R"("restartPolicy":"Never","initContainers":[{"name":"i","image":"x","command":["sh"]}],
     "containers":[{"name":"c","image":"x","command":["sh"]}])");
   runtime_.End("app/i", 2, "Error");
   loop_.RunReady();
@@ -304,7 +309,7 @@ TEST_F(KubeletTest, ReadinessAndLiveness) {
   loop_.Advance(seconds(5));
   EXPECT_EQ(Condition("web", "Ready"), "True");
   runtime_.probes_pass = false;
-  loop_.Advance(seconds(5));   // liveness fails once, readiness once
+  loop_.Advance(seconds(5));  // liveness fails once, readiness once
   EXPECT_EQ(Condition("web", "Ready"), "True");
   loop_.Advance(seconds(10));  // liveness for the second time
   EXPECT_EQ(api_.Events("Killing"),
@@ -349,8 +354,9 @@ TEST_F(KubeletTest, WaitsForAMissingConfigMap) {
 
 TEST_F(KubeletTest, FillsVolumes) {
   Start();
-  api_.Put("configmaps",
-           R"({"metadata":{"name":"kube-root-ca.crt","namespace":"default"},"data":{"ca.crt":"CA"}})");
+  api_.Put(
+      "configmaps",
+      R"({"metadata":{"name":"kube-root-ca.crt","namespace":"default"},"data":{"ca.crt":"CA"}})");
   AddPod("web", R"("serviceAccountName":"default","containers":[{"name":"c","image":"x",
     "command":["sh"],"volumeMounts":[{"name":"api","mountPath":"/token"},
     {"name":"tmp","mountPath":"/tmp/x","subPath":"a/b"}]}],
@@ -428,7 +434,10 @@ TEST_F(KubeletTest, NineCardsWantedEightThere) {
   EXPECT_EQ(Phase("late"), "Running");
   const std::vector<std::string>& env = runtime_.containers["late/c"].spec.env;
   EXPECT_NE(std::find(env.begin(), env.end(), "CARDS=card-3"), env.end());
-  EXPECT_EQ(Container("late")["allocatedResourcesStatus"].at(0)["resources"].at(0)["resourceID"].AsString(),
+  EXPECT_EQ(Container("late")["allocatedResourcesStatus"]
+                .at(0)["resources"]
+                .at(0)["resourceID"]
+                .AsString(),
             "card-3");
 }
 
@@ -467,8 +476,9 @@ TEST_F(KubeletTest, UnhealthyCardsCountAsCapacityOnly) {
   loop_.RunReady();
   EXPECT_EQ(Allocatable(), "7");
   EXPECT_EQ(Allocatable("capacity"), "8");
-  EXPECT_EQ(Container("p")["allocatedResourcesStatus"].at(0)["resources"].at(0)["health"].AsString(),
-            "Unhealthy");
+  EXPECT_EQ(
+      Container("p")["allocatedResourcesStatus"].at(0)["resources"].at(0)["health"].AsString(),
+      "Unhealthy");
 }
 
 TEST_F(KubeletTest, DeletingThePluginsPodRestartsThePlugin) {

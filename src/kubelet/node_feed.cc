@@ -44,9 +44,8 @@ std::shared_ptr<void> NodeFeed::Follow(std::string node, Handlers handlers) {
       told->on_pod({{}, pod});
     }
   });
-  return std::shared_ptr<void>(nullptr, [followers = followers_, node](void*) {
-    followers->erase(node);
-  });
+  return std::shared_ptr<void>(nullptr,
+                               [followers = followers_, node](void*) { followers->erase(node); });
 }
 
 void NodeFeed::OnSynced(Task task) {

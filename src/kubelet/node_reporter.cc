@@ -66,9 +66,8 @@ void NodeReporter::Register(Duration wait) {
                    if (created || created.error().Is("AlreadyExists")) return Adopt();
                    log::Warning("kubelet", "cannot register node {}: {}", options_.node,
                                 created.error().message);
-                   timer_ = client_.executor().After(wait, [this, wait] {
-                     Register(std::min(wait * 2, kLongestWait));
-                   });
+                   timer_ = client_.executor().After(
+                       wait, [this, wait] { Register(std::min(wait * 2, kLongestWait)); });
                  });
 }
 
@@ -155,9 +154,11 @@ void NodeReporter::CreateLease() {
   root["spec"].Set("leaseDurationSeconds", kLeaseSeconds);
   root["spec"].Set("renewTime", FormatMicroTime(client_.executor().clock().Now()));
   client_.Create(client::kLeases, {kLeaseNamespace, options_.node}, std::move(edit).Finish(),
-                 {.field_manager = "kubelet"}, [this, alive = alive_, took](Result<Object> created) {
+                 {.field_manager = "kubelet"},
+                 [this, alive = alive_, took](Result<Object> created) {
                    if (!*alive) return;
-                   if (created || !created.error().Is("AlreadyExists")) return took(std::move(created));
+                   if (created || !created.error().Is("AlreadyExists"))
+                     return took(std::move(created));
                    client_.Get(client::kLeases, {kLeaseNamespace, options_.node},
                                [this, alive, took](Result<Object> lease) {
                                  took(std::move(lease));
@@ -185,8 +186,7 @@ void NodeReporter::Report(bool heartbeat) {
   api::Editor edit;
   edit.Root()["status"].Set(status);
   client_.Patch(client::kNodes, {"", options_.node}, client::PatchType::kStrategic,
-                std::move(edit).Finish(),
-                {.field_manager = "kubelet", .subresource = "status"},
+                std::move(edit).Finish(), {.field_manager = "kubelet", .subresource = "status"},
                 [this, alive = alive_](Result<Object> result) {
                   if (*alive) OnReported(std::move(result));
                 });

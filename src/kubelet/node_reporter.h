@@ -77,7 +77,7 @@ class NodeReporter {
   std::string boot_id_;
   std::function<void()> registered_;
   bool is_registered_ = false;
-  api::Object node_;   // as the API last showed it
+  api::Object node_;  // as the API last showed it
   api::Object lease_;
   bool lease_in_flight_ = false;
   bool report_in_flight_ = false;

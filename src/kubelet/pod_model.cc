@@ -50,7 +50,8 @@ bool RuleMatches(Value rule, int exit_code) {
 // Takes over what an earlier life of this kubelet wrote into the status.
 void Restore(ContainerState& state, Value status, Time now) {
   state.restart_count = static_cast<int>(status["restartCount"].AsInt());
-  if (status["lastState"]["terminated"]) state.last = ReadTerminated(status["lastState"]["terminated"]);
+  if (status["lastState"]["terminated"])
+    state.last = ReadTerminated(status["lastState"]["terminated"]);
   const Value now_state = status["state"];
   if (now_state["running"]) {
     state.phase = ContainerState::Phase::kTerminated;
@@ -125,7 +126,8 @@ bool WillRestart(const PodRecord& record, const ContainerState& container) {
   if (record.terminal || !container.terminated) return false;
   const int exit_code = container.terminated->exit_code;
   if (container.kind == ContainerKind::kInit && exit_code == 0) return false;
-  return ShouldRestart(FindContainerSpec(record.pod, container.name), record.pod["spec"], exit_code);
+  return ShouldRestart(FindContainerSpec(record.pod, container.name), record.pod["spec"],
+                       exit_code);
 }
 
 std::vector<ContainerState> InitialContainers(const Object& pod, Time now) {

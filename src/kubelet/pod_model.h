@@ -39,10 +39,10 @@ struct ContainerState {
   std::string waiting_message;
   std::string id;  // of the instance that runs or ran last; empty: none was started
   int restart_count = 0;
-  std::optional<Time> started_at;           // while running
-  std::optional<Terminated> terminated;     // while terminated
-  std::optional<Terminated> last;           // the instance before
-  bool started = false;  // its startup probe has passed, or it has none
+  std::optional<Time> started_at;        // while running
+  std::optional<Terminated> terminated;  // while terminated
+  std::optional<Terminated> last;        // the instance before
+  bool started = false;                  // its startup probe has passed, or it has none
   bool ready = false;
 
   bool running() const { return phase == Phase::kRunning; }

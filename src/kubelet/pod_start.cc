@@ -45,11 +45,10 @@ Status CheckNonRoot(const api::Object& pod, Value container) {
   if (UserOf(pod["spec"], container, "runAsUser") != 0) return {};
   const bool told = container["securityContext"]["runAsUser"].IsInt() ||
                     pod["spec"]["securityContext"]["runAsUser"].IsInt();
-  return Fail(TextError(fmt::format(
-      "{} (pod: \"{}\", container: {})",
-      told ? "container's runAsUser breaks non-root policy"
-           : "container has runAsNonRoot and image will run as root",
-      FormatPod(pod), container["name"].AsString())));
+  return Fail(TextError(fmt::format("{} (pod: \"{}\", container: {})",
+                                    told ? "container's runAsUser breaks non-root policy"
+                                         : "container has runAsNonRoot and image will run as root",
+                                    FormatPod(pod), container["name"].AsString())));
 }
 
 }  // namespace
@@ -57,7 +56,7 @@ Status CheckNonRoot(const api::Object& pod, Value container) {
 // One container's way to its start.
 struct PodWorker::Start {
   std::string name;
-  Value container;    // in `pod`
+  Value container;  // in `pod`
   api::Object pod;
   ContainerSpec spec;
 };
@@ -107,10 +106,9 @@ void PodWorker::StartContainer(ContainerState& container) {
                      fmt::format("Container image \"{}\" is not pulled: the lab's own toolbox "
                                  "stands in its place",
                                  container.image));
-  FetchSources(parts_.client, std::string(start->pod.ns()), EnvSources(start->container),
-               Guard([this, start](std::shared_ptr<const Sources> sources) {
-                 OnSources(start, *sources);
-               }));
+  FetchSources(
+      parts_.client, std::string(start->pod.ns()), EnvSources(start->container),
+      Guard([this, start](std::shared_ptr<const Sources> sources) { OnSources(start, *sources); }));
 }
 
 void PodWorker::OnSources(const std::shared_ptr<Start>& start, const Sources& sources) {
@@ -129,7 +127,8 @@ void PodWorker::OnSources(const std::shared_ptr<Start>& start, const Sources& so
   parts_.files.Post([&loop, start, owner = parts_.runtime.FileOwner(),
                      message = instance.message_path, log = instance.log_path,
                      then = Guard([this, start](Status made) {
-                       if (!made) return ConfigError(*record_.Find(start->name), made.error().message);
+                       if (!made)
+                         return ConfigError(*record_.Find(start->name), made.error().message);
                        Launch(start);
                      })]() mutable {
     std::vector<Mount> own;
@@ -171,13 +170,15 @@ Status PodWorker::Compose(Start& start, const Sources& sources) {
   spec.name = start.name;
   spec.image = state.image;
   spec.argv = ExpandAll(container["command"], env);
-  spec.simulated = spec.argv.empty() ||
-                   start.pod["metadata"]["annotations"][kRuntimeAnnotation].AsString() == "simulated";
+  spec.simulated =
+      spec.argv.empty() ||
+      start.pod["metadata"]["annotations"][kRuntimeAnnotation].AsString() == "simulated";
   for (std::string& word : ExpandAll(container["args"], env)) spec.argv.push_back(std::move(word));
   for (const auto& [name, value] : env) spec.env.push_back(name + "=" + value);
   spec.working_dir = container["workingDir"].AsString();
   spec.limits.memory_bytes = static_cast<uint64_t>(std::max<int64_t>(
-      api::Quantity::ParseOrZero(container["resources"]["limits"]["memory"].AsString()).Value(), 0));
+      api::Quantity::ParseOrZero(container["resources"]["limits"]["memory"].AsString()).Value(),
+      0));
   spec.run_as_user = UserOf(pod_spec, container, "runAsUser");
   spec.run_as_group = UserOf(pod_spec, container, "runAsGroup");
   spec.read_only_root = container["securityContext"]["readOnlyRootFilesystem"].AsBool();
@@ -193,10 +194,9 @@ Status PodWorker::Compose(Start& start, const Sources& sources) {
   spec.log_path = instance.log_path;
   instance.message_path =
       fmt::format("{}/termination/{}/{}", PodDirectory(), start.name, restart_count);
-  spec.mounts.push_back(
-      {.container_path =
-           std::string(container["terminationMessagePath"].AsString("/dev/termination-log")),
-       .host_path = instance.message_path});
+  spec.mounts.push_back({.container_path = std::string(
+                             container["terminationMessagePath"].AsString("/dev/termination-log")),
+                         .host_path = instance.message_path});
   return {};
 }
 
@@ -209,11 +209,10 @@ void PodWorker::ConfigError(ContainerState& container, const std::string& messag
   container.phase = ContainerState::Phase::kWaiting;
   container.waiting_reason = "CreateContainerConfigError";
   container.waiting_message = message;
-  instance.timer =
-      parts_.client.executor().After(kSyncRetry, Guard([this, name = container.name] {
-        instances_[name].timer = 0;
-        Sync();
-      }));
+  instance.timer = parts_.client.executor().After(kSyncRetry, Guard([this, name = container.name] {
+                                                    instances_[name].timer = 0;
+                                                    Sync();
+                                                  }));
   Tell();
 }
 
@@ -229,9 +228,8 @@ bool PodWorker::StartComponent(const std::shared_ptr<Start>& start) {
   container.id = start->spec.id;
   instance.launched = true;
   ContainerEventTold(container, client::EventKind::kNormal, "Created", "Container created");
-  AppendLog(instance.log_path,
-            fmt::format("{} runs inside the lab's process for node {}", start->spec.argv[0],
-                        parts_.options.node));
+  AppendLog(instance.log_path, fmt::format("{} runs inside the lab's process for node {}",
+                                           start->spec.argv[0], parts_.options.node));
   ContainerEvent event{.kind = ContainerEvent::Kind::kStarted, .container_id = container.id};
   event.started_at = parts_.client.executor().clock().Now();
   parts_.client.executor().Post(
@@ -286,8 +284,11 @@ void PodWorker::OnStarted(ContainerState& container, const ContainerEvent& event
   ContainerEventTold(container, client::EventKind::kNormal, "Started", "Container started");
   // In a lab where everything is simulated the node says so; here this container is the exception.
   if (event.simulated && parts_.runtime.Level() != "simulated") {
-    ContainerEventTold(container, client::EventKind::kNormal, "Simulated",
-                       "Nothing really runs in this container: " + event.message);
+    const bool has_command = FindContainerSpec(record_.pod, container.name)["command"].size() > 0;
+    ContainerEventTold(
+        container, client::EventKind::kNormal, "Simulated",
+        "Nothing really runs in this container: " +
+            (has_command ? event.message : "it names no command, and the image is not pulled"));
   }
   if (stage_ == Stage::kStopping) {
     const Duration left = stop_deadline_ - parts_.client.executor().clock().Monotonic();
@@ -321,8 +322,8 @@ void PodWorker::BeginProbes(ContainerState& container) {
     if (stage_ != Stage::kRunning) return;
     const bool startup = kind == Prober::Kind::kStartup;
     const bool init = record_.Find(name)->kind != ContainerKind::kRegular;
-    const std::string_view policy = spec["restartPolicy"].AsString(
-        record_.pod["spec"]["restartPolicy"].AsString());
+    const std::string_view policy =
+        spec["restartPolicy"].AsString(record_.pod["spec"]["restartPolicy"].AsString());
     const Value own =
         spec[startup ? "startupProbe" : "livenessProbe"]["terminationGracePeriodSeconds"];
     Kill(*record_.Find(name),
@@ -358,16 +359,16 @@ void PodWorker::OnExited(const std::string& name, const ContainerEvent& event) {
     return Exited(container, event, event.message);
   }
   Loop& loop = parts_.client.executor();
-  parts_.files.Post([&loop, path = instance.message_path,
-                     then = Guard([this, name, event](std::string message) {
-                       if (event.container_id == record_.Find(name)->id) {
-                         OnMessage(name, event, std::move(message));
-                       }
-                     })]() mutable {
-    loop.Post([message = ReadTerminationMessage(path), then = std::move(then)]() mutable {
-      then(std::move(message));
-    });
-  });
+  parts_.files.Post(
+      [&loop, path = instance.message_path, then = Guard([this, name, event](std::string message) {
+                                              if (event.container_id == record_.Find(name)->id) {
+                                                OnMessage(name, event, std::move(message));
+                                              }
+                                            })]() mutable {
+        loop.Post([message = ReadTerminationMessage(path), then = std::move(then)]() mutable {
+          then(std::move(message));
+        });
+      });
 }
 
 // With FallbackToLogsOnError the end of the log speaks for a container that left no message.

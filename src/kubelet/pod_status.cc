@@ -37,7 +37,8 @@ bool NotRestartable(const PodRecord& record, const ContainerState& container, in
 
 bool AnyRegularStarted(const PodRecord& record) {
   for (const ContainerState& container : record.containers)
-    if (container.kind == ContainerKind::kRegular && container.phase != Phase::kWaiting) return true;
+    if (container.kind == ContainerKind::kRegular && container.phase != Phase::kWaiting)
+      return true;
   return false;
 }
 
@@ -58,7 +59,8 @@ Condition ContainersReady(const PodRecord& record, std::string_view phase) {
   }
   std::vector<std::string> unready;
   for (const ContainerState& container : record.containers)
-    if (container.kind != ContainerKind::kInit && !container.ready) unready.push_back(container.name);
+    if (container.kind != ContainerKind::kInit && !container.ready)
+      unready.push_back(container.name);
   if (!unready.empty()) {
     condition.reason = "ContainersNotReady";
     condition.message = "containers with unready status: " + GoList(unready);
@@ -82,7 +84,8 @@ Condition Ready(const PodRecord& record, const Condition& containers_ready) {
     for (Value other : record.pod["status"]["conditions"].items())
       if (other["type"].AsString() == type) found = other;
     if (!found) {
-      add(fmt::format("corresponding condition of pod readiness gate \"{}\" does not exist.", type));
+      add(fmt::format("corresponding condition of pod readiness gate \"{}\" does not exist.",
+                      type));
     } else if (found["status"].AsString() != "True") {
       add(fmt::format("the status of pod readiness gate \"{}\" is not \"True\", but {}", type,
                       found["status"].AsString()));
@@ -98,7 +101,8 @@ Condition Initialized(const PodRecord& record, std::string_view phase) {
   std::vector<std::string> incomplete;
   for (const ContainerState& container : record.containers) {
     if (container.kind == ContainerKind::kRegular) continue;
-    const bool good = container.kind == ContainerKind::kSidecar ? container.started : container.ready;
+    const bool good =
+        container.kind == ContainerKind::kSidecar ? container.started : container.ready;
     if (!good) incomplete.push_back(container.name);
   }
   if (incomplete.empty()) return {"Initialized", true, "", ""};

@@ -1,6 +1,7 @@
 // From what a kubelet knows of a Pod to the status that the API shows: phase, conditions, container
 // statuses, addresses. Pure.
-// Source: pkg/kubelet/kubelet_pods.go (getPhase, generateAPIPodStatus), pkg/kubelet/status/generate.go.
+// Source: pkg/kubelet/kubelet_pods.go (getPhase, generateAPIPodStatus),
+// pkg/kubelet/status/generate.go.
 #pragma once
 
 #include <string>

@@ -49,9 +49,8 @@ void PodWorker::RunHook(const std::string& name, Value hook, Duration timeout,
       if (auto open = session->lock()) open->Consumed(bytes.size());
     };
     instance.hook = parts_.runtime.Exec(
-        std::move(spec), {drop, drop, [finish](Result<int> code) mutable {
-                            finish(code && *code == 0);
-                          }});
+        std::move(spec),
+        {drop, drop, [finish](Result<int> code) mutable { finish(code && *code == 0); }});
     *session = instance.hook;
   } else if (const Value http = hook["httpGet"]) {
     constexpr Duration kHookTimeout = std::chrono::seconds(30);
@@ -59,7 +58,8 @@ void PodWorker::RunHook(const std::string& name, Value hook, Duration timeout,
                                      timeout > Duration{0} ? timeout : kHookTimeout),
                          [finish](ProbeResult result) mutable { finish(result.success); });
   } else if (const Value sleep = hook["sleep"]) {
-    loop.After(std::chrono::seconds(sleep["seconds"].AsInt()), [finish]() mutable { finish(true); });
+    loop.After(std::chrono::seconds(sleep["seconds"].AsInt()),
+               [finish]() mutable { finish(true); });
   } else {
     loop.Post([finish]() mutable { finish(false); });
   }
@@ -68,17 +68,18 @@ void PodWorker::RunHook(const std::string& name, Value hook, Duration timeout,
 void PodWorker::PostStart(ContainerState& container) {
   const Value hook = FindContainerSpec(record_.pod, container.name)["lifecycle"]["postStart"];
   if (!hook) return BeginProbes(container);
-  RunHook(container.name, hook, Duration{0}, [this, name = container.name, id = container.id](bool ok) {
-    ContainerState& state = *record_.Find(name);
-    if (!state.running() || state.id != id) return;
-    if (ok) {
-      BeginProbes(state);
-      return SyncSoon();
-    }
-    ContainerEventTold(state, client::EventKind::kWarning, "FailedPostStartHook",
-                       "PostStartHook failed");
-    Kill(state, "FailedPostStartHook", DeletionGrace());
-  });
+  RunHook(container.name, hook, Duration{0},
+          [this, name = container.name, id = container.id](bool ok) {
+            ContainerState& state = *record_.Find(name);
+            if (!state.running() || state.id != id) return;
+            if (ok) {
+              BeginProbes(state);
+              return SyncSoon();
+            }
+            ContainerEventTold(state, client::EventKind::kWarning, "FailedPostStartHook",
+                               "PostStartHook failed");
+            Kill(state, "FailedPostStartHook", DeletionGrace());
+          });
 }
 
 // Says it, runs the preStop hook in the grace, then stops the container.
@@ -166,7 +167,8 @@ void PodWorker::AdvanceStop() {
 
 void PodWorker::RemoveSandbox() {
   if (std::exchange(removing_sandbox_, true)) return;
-  parts_.runtime.RemoveSandbox(std::string(record_.pod.uid()), Guard([this](Status) { Stopped(); }));
+  parts_.runtime.RemoveSandbox(std::string(record_.pod.uid()),
+                               Guard([this](Status) { Stopped(); }));
 }
 
 void PodWorker::Stopped() {
@@ -189,10 +191,10 @@ void PodWorker::MarkUnstarted() {
   for (ContainerState& container : record_.containers) {
     if (container.kind != ContainerKind::kRegular || container.done()) continue;
     container.phase = ContainerState::Phase::kTerminated;
-    container.terminated = Terminated{
-        .exit_code = 137,
-        .reason = "ContainerStatusUnknown",
-        .message = "The container could not be located when the pod was terminated"};
+    container.terminated =
+        Terminated{.exit_code = 137,
+                   .reason = "ContainerStatusUnknown",
+                   .message = "The container could not be located when the pod was terminated"};
     if (container.last) container.terminated = container.last;
   }
 }

@@ -73,7 +73,10 @@ void PodWorker::ContainerEventTold(const ContainerState& container, client::Even
 }
 
 EnvFacts PodWorker::Facts(Value container) const {
-  return {record_.pod,     container, record_.pod_ip, record_.host_ip,
+  return {record_.pod,
+          container,
+          record_.pod_ip,
+          record_.host_ip,
           ApiServerEnv(parts_.options.service_host, parts_.options.service_port),
           {}};
 }
@@ -131,13 +134,14 @@ void PodWorker::ArmDeadline() {
   if (!seconds.IsInt() || !record_.start_time) return;
   const Duration left =
       *record_.start_time + std::chrono::seconds(seconds.AsInt()) - loop.clock().Now();
-  deadline_ = loop.After(std::max(left, Duration{0}), Guard([this] {
-    if (stage_ == Stage::kStopping || stage_ == Stage::kOver) return;
-    record_.failed_reason = "DeadlineExceeded";
-    record_.failed_message = "Pod was active on the node longer than the specified deadline";
-    PodEvent(client::EventKind::kNormal, record_.failed_reason, record_.failed_message);
-    Stop(std::chrono::seconds(record_.pod["spec"]["terminationGracePeriodSeconds"].AsInt(30)));
-  }));
+  deadline_ = loop.After(
+      std::max(left, Duration{0}), Guard([this] {
+        if (stage_ == Stage::kStopping || stage_ == Stage::kOver) return;
+        record_.failed_reason = "DeadlineExceeded";
+        record_.failed_message = "Pod was active on the node longer than the specified deadline";
+        PodEvent(client::EventKind::kNormal, record_.failed_reason, record_.failed_message);
+        Stop(std::chrono::seconds(record_.pod["spec"]["terminationGracePeriodSeconds"].AsInt(30)));
+      }));
 }
 
 void PodWorker::PrepareVolumes() {
@@ -147,10 +151,10 @@ void PodWorker::PrepareVolumes() {
     record_.pod_ip = host_network ? record_.host_ip : parts_.take_ip();
   }
   volumes_.Prepare(Facts(record_.pod["spec"]["containers"].at(0)), Guard([this](Status ready) {
-    if (stage_ != Stage::kPreparing) return;
-    if (!ready) return FailedMount(ready.error());
-    CreateSandbox();
-  }));
+                     if (stage_ != Stage::kPreparing) return;
+                     if (!ready) return FailedMount(ready.error());
+                     CreateSandbox();
+                   }));
 }
 
 void PodWorker::FailedMount(const Error& error) {
@@ -177,31 +181,34 @@ void PodWorker::CreateSandbox() {
     for (Value name : alias["hostnames"].items()) line += fmt::format("\t{}", name.AsString());
     sandbox.host_aliases.push_back(std::move(line));
   }
-  parts_.runtime.CreateSandbox(std::move(sandbox), Guard([this](Status made) {
-    if (stage_ != Stage::kPreparing) return;
-    if (!made) {
-      PodEvent(client::EventKind::kWarning, "FailedCreatePodSandBox",
-               "Failed to create pod sandbox: " + made.error().message);
-      timer_ = parts_.client.executor().After(kSyncRetry, Guard([this] {
-        if (stage_ == Stage::kPreparing) CreateSandbox();
+  parts_.runtime.CreateSandbox(
+      std::move(sandbox), Guard([this](Status made) {
+        if (stage_ != Stage::kPreparing) return;
+        if (!made) {
+          PodEvent(client::EventKind::kWarning, "FailedCreatePodSandBox",
+                   "Failed to create pod sandbox: " + made.error().message);
+          timer_ = parts_.client.executor().After(kSyncRetry, Guard([this] {
+                                                    if (stage_ == Stage::kPreparing)
+                                                      CreateSandbox();
+                                                  }));
+          return;
+        }
+        record_.sandbox_ready = true;
+        stage_ = Stage::kRunning;
+        RefreshVolumesLater();
+        Tell();
+        Sync();
       }));
-      return;
-    }
-    record_.sandbox_ready = true;
-    stage_ = Stage::kRunning;
-    RefreshVolumesLater();
-    Tell();
-    Sync();
-  }));
 }
 
 void PodWorker::RefreshVolumesLater() {
   if (!parts_.options.materialise || !volumes_.Refreshable()) return;
   refresh_ = parts_.client.executor().After(kVolumeRefresh, Guard([this] {
-    if (stage_ != Stage::kRunning) return;
-    volumes_.Prepare(Facts(record_.pod["spec"]["containers"].at(0)),
-                     Guard([this](Status) { RefreshVolumesLater(); }));
-  }));
+                                              if (stage_ != Stage::kRunning) return;
+                                              volumes_.Prepare(
+                                                  Facts(record_.pod["spec"]["containers"].at(0)),
+                                                  Guard([this](Status) { RefreshVolumesLater(); }));
+                                            }));
 }
 
 // The sidecars and init containers in their order. True once the others may run.

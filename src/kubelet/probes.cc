@@ -15,9 +15,12 @@ Duration Seconds(Value value, int64_t otherwise) {
 
 const char* SpecKey(Prober::Kind kind) {
   switch (kind) {
-    case Prober::Kind::kStartup: return "startupProbe";
-    case Prober::Kind::kLiveness: return "livenessProbe";
-    case Prober::Kind::kReadiness: return "readinessProbe";
+    case Prober::Kind::kStartup:
+      return "startupProbe";
+    case Prober::Kind::kLiveness:
+      return "livenessProbe";
+    case Prober::Kind::kReadiness:
+      return "readinessProbe";
   }
   return "";
 }
@@ -26,9 +29,12 @@ const char* SpecKey(Prober::Kind kind) {
 
 std::string_view Name(Prober::Kind kind) {
   switch (kind) {
-    case Prober::Kind::kStartup: return "Startup";
-    case Prober::Kind::kLiveness: return "Liveness";
-    case Prober::Kind::kReadiness: return "Readiness";
+    case Prober::Kind::kStartup:
+      return "Startup";
+    case Prober::Kind::kLiveness:
+      return "Liveness";
+    case Prober::Kind::kReadiness:
+      return "Readiness";
   }
   return "";
 }
@@ -95,16 +101,16 @@ void Prober::Begin(Kind kind) {
   beat->kind = kind;
   beat->spec = spec;
   beats_.push_back(beat);
-  beat->timer = loop_.After(Seconds(spec["initialDelaySeconds"], 0),
-                            [this, alive = alive_, beat] {
-                              if (*alive) Probe(beat);
-                            });
+  beat->timer = loop_.After(Seconds(spec["initialDelaySeconds"], 0), [this, alive = alive_, beat] {
+    if (*alive) Probe(beat);
+  });
 }
 
 void Prober::Probe(const std::shared_ptr<Beat>& beat) {
   if (beat->ended) return;
   const Value spec = beat->spec;
-  const Duration period = std::max(Seconds(spec["periodSeconds"], 10), Duration(std::chrono::seconds(1)));
+  const Duration period =
+      std::max(Seconds(spec["periodSeconds"], 10), Duration(std::chrono::seconds(1)));
   beat->timer = loop_.After(period, [this, alive = alive_, beat] {
     if (*alive) Probe(beat);
   });
@@ -126,7 +132,8 @@ void Prober::Probe(const std::shared_ptr<Beat>& beat) {
                             ResolvePort(tcp["port"], container_), timeout},
                    done);
   } else {
-    loop_.Post([done] { done({false, "this kind of probe is not supported by the simulated kubelet"}); });
+    loop_.Post(
+        [done] { done({false, "this kind of probe is not supported by the simulated kubelet"}); });
   }
 }
 

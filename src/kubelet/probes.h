@@ -26,9 +26,9 @@ class Prober {
  public:
   enum class Kind { kStartup, kLiveness, kReadiness };
   struct Callbacks {
-    std::function<void()> on_started;               // the startup probe has passed
-    std::function<void(bool ready)> on_ready;       // the readiness probe has a new verdict
-    std::function<void(Kind)> on_failed;            // startup or liveness: to be restarted
+    std::function<void()> on_started;          // the startup probe has passed
+    std::function<void(bool ready)> on_ready;  // the readiness probe has a new verdict
+    std::function<void(Kind)> on_failed;       // startup or liveness: to be restarted
     std::function<void(Kind, const std::string&)> on_unhealthy;  // one probe failed: for the event
   };
 

@@ -10,7 +10,14 @@ namespace sextant::kubelet {
 namespace {
 
 // apimachinery pkg/util/remotecommand.
-enum Channel : uint8_t { kStdin = 0, kStdout = 1, kStderr = 2, kError = 3, kResize = 4, kClose = 255 };
+enum Channel : uint8_t {
+  kStdin = 0,
+  kStdout = 1,
+  kStderr = 2,
+  kError = 3,
+  kResize = 4,
+  kClose = 255
+};
 constexpr std::string_view kProtocols[] = {"v5.channel.k8s.io", "v4.channel.k8s.io"};
 
 constexpr size_t kInputPiece = 64 << 10;
@@ -32,7 +39,8 @@ std::string StatusText(const Result<int>& exit) {
     root.Set("status", "Success");
   } else if (exit) {
     root.Set("status", "Failure");
-    root.Set("message", fmt::format("command terminated with non-zero exit code: exit status {}", *exit));
+    root.Set("message",
+             fmt::format("command terminated with non-zero exit code: exit status {}", *exit));
     root.Set("reason", "NonZeroExitCode");
     const api::Mut cause = root["details"]["causes"].Append();
     cause.Set("reason", "ExitCode");
@@ -48,8 +56,8 @@ std::string StatusText(const Result<int>& exit) {
   return api::ToJson(root.Snapshot());
 }
 
-// One exec or attach: the WebSocket on one side, the runtime's session on the other. What comes from
-// the socket is handed to the loop, where everything else happens.
+// One exec or attach: the WebSocket on one side, the runtime's session on the other. What comes
+// from the socket is handed to the loop, where everything else happens.
 class Streaming : public std::enable_shared_from_this<Streaming> {
  public:
   Streaming(Loop& loop, std::shared_ptr<net::WebSocket> socket, StreamRequest request)
@@ -64,19 +72,21 @@ class Streaming : public std::enable_shared_from_this<Streaming> {
     callbacks.on_writable = [self] { self->Drain(); };
     callbacks.on_exit = [self](Result<int> exit) { self->OnExit(exit); };
     if (request_.attach) {
-      session_ = runtime.Attach({request_.container_id, request_.use_stdin, request_.use_stdout,
-                                 request_.use_stderr},
-                                std::move(callbacks));
+      session_ = runtime.Attach(
+          {request_.container_id, request_.use_stdin, request_.use_stdout, request_.use_stderr},
+          std::move(callbacks));
     } else {
       session_ = runtime.Exec({request_.container_id, request_.argv, request_.tty,
                                request_.use_stdin, request_.use_stdout, request_.use_stderr},
                               std::move(callbacks));
     }
     // Tells the client that the connection stands.
-    socket_->Send(true, Framed(request_.use_stdout ? kStdout : request_.use_stderr ? kStderr : kError, ""));
+    socket_->Send(true, Framed(request_.use_stdout   ? kStdout
+                               : request_.use_stderr ? kStderr
+                                                     : kError,
+                               ""));
     socket_->Start({[self](bool, std::string message) { self->OnMessage(std::move(message)); },
-                    [self](net::WsClose, std::string) { self->OnClose(); },
-                    kPingInterval});
+                    [self](net::WsClose, std::string) { self->OnClose(); }, kPingInterval});
   }
 
  private:
@@ -92,7 +102,9 @@ class Streaming : public std::enable_shared_from_this<Streaming> {
 
   void OnExit(const Result<int>& exit) {
     if (std::exchange(ended_, true)) return;
-    socket_->Send(true, Framed(kError, StatusText(exit)));
+    // An attach that ends with its container went well, whatever the container's end.
+    const Result<int> told = request_.attach && exit ? Result<int>(0) : exit;
+    socket_->Send(true, Framed(kError, StatusText(told)));
     socket_->Close(net::WsClose::kNormal);
     loop_.Post([self = shared_from_this()] { self->session_.reset(); });
   }
@@ -173,7 +185,8 @@ void ServeStream(NodeRef node, Loop& loop, StreamRequest request,
   }
   std::string protocol;
   for (std::string_view known : kProtocols) {
-    if (protocol.empty() && std::find(protocols.begin(), protocols.end(), known) != protocols.end()) {
+    if (protocol.empty() &&
+        std::find(protocols.begin(), protocols.end(), known) != protocols.end()) {
       protocol = known;
     }
   }
@@ -181,18 +194,17 @@ void ServeStream(NodeRef node, Loop& loop, StreamRequest request,
     return SendText(*writer, 400, "this kubelet speaks v5.channel.k8s.io and v4.channel.k8s.io");
   }
   net::ResponseWriter& upgrading = *writer;
-  upgrading.UpgradeWebSocket(
-      protocol, [node = std::move(node), &loop, request = std::move(request),
-                 writer](std::shared_ptr<net::WebSocket> socket) mutable {
-        if (!socket) return;
-        loop.Post([node = std::move(node), &loop, request = std::move(request),
-                   socket = std::move(socket)]() mutable {
-          const auto kubelet = node.lock();
-          if (!kubelet) return socket->Close(net::WsClose::kGoingAway);
-          std::make_shared<Streaming>(loop, std::move(socket), std::move(request))
-              ->Start((*kubelet)->runtime());
-        });
-      });
+  upgrading.UpgradeWebSocket(protocol, [node = std::move(node), &loop, request = std::move(request),
+                                        writer](std::shared_ptr<net::WebSocket> socket) mutable {
+    if (!socket) return;
+    loop.Post([node = std::move(node), &loop, request = std::move(request),
+               socket = std::move(socket)]() mutable {
+      const auto kubelet = node.lock();
+      if (!kubelet) return socket->Close(net::WsClose::kGoingAway);
+      std::make_shared<Streaming>(loop, std::move(socket), std::move(request))
+          ->Start((*kubelet)->runtime());
+    });
+  });
 }
 
 }  // namespace sextant::kubelet

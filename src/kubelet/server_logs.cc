@@ -109,7 +109,8 @@ void ServeLog(Kubelet& kubelet, const NodeRef& node, LogRequest request,
     const auto kubelet = node.lock();
     return kubelet && (*kubelet)->ContainerRuns(ns, pod, id);
   };
-  auto reader = LogReader::Open(log->path, request.options, kubelet.files(), kubelet.loop(), running);
+  auto reader =
+      LogReader::Open(log->path, request.options, kubelet.files(), kubelet.loop(), running);
   std::make_shared<LogStream>(kubelet.loop(), std::move(writer))->Start(std::move(reader));
 }
 

@@ -43,8 +43,8 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
  private:
   void OnDialled(size_t i, const Result<int>& fd) {
     if (!fd) {
-      Send(2 * i + 1, fmt::format("error forwarding port {} to pod: {}", ports_[i],
-                                  fd.error().message));
+      Send(2 * i + 1,
+           fmt::format("error forwarding port {} to pod: {}", ports_[i], fd.error().message));
       return;
     }
     auto stream = net::AdoptSocket(io_, *fd);
@@ -113,13 +113,13 @@ void ServePortForward(NodeRef node, Loop& loop, net::IoThread& io, std::string s
                     "over tunnelled SPDY");
   }
   net::ResponseWriter& upgrading = *writer;
-  upgrading.UpgradeWebSocket(
-      kProtocol, [node = std::move(node), &loop, &io, sandbox = std::move(sandbox),
-                  ports = std::move(ports), writer](std::shared_ptr<net::WebSocket> socket) mutable {
-        if (!socket) return;  // on the I/O thread of the connection, which is `io`
-        std::make_shared<Forwarding>(io, std::move(socket), std::move(ports))
-            ->Start(node, loop, sandbox);
-      });
+  upgrading.UpgradeWebSocket(kProtocol, [node = std::move(node), &loop, &io,
+                                         sandbox = std::move(sandbox), ports = std::move(ports),
+                                         writer](std::shared_ptr<net::WebSocket> socket) mutable {
+    if (!socket) return;  // on the I/O thread of the connection, which is `io`
+    std::make_shared<Forwarding>(io, std::move(socket), std::move(ports))
+        ->Start(node, loop, sandbox);
+  });
 }
 
 }  // namespace sextant::kubelet

@@ -1,8 +1,8 @@
 // The streaming parts of the kubelets' API: a container's log as an answer in pieces, and exec,
 // attach and port-forward as WebSockets.
 //
-// Threads: called on the loop. Streams live by the callbacks that hold them; a client that goes away
-// ends them.
+// Threads: called on the loop. Streams live by the callbacks that hold them; a client that goes
+// away ends them.
 #pragma once
 
 #include <memory>

@@ -47,8 +47,9 @@ void FetchSources(client::Client& client, const std::string& ns, SourceNames nam
   fetching->open = names.config_maps.size() + names.secrets.size();
   fetching->done = std::move(done);
   if (fetching->open == 0) {
-    client.executor().Post(
-        [fetching] { fetching->done(std::make_shared<const Sources>(std::move(fetching->sources))); });
+    client.executor().Post([fetching] {
+      fetching->done(std::make_shared<const Sources>(std::move(fetching->sources)));
+    });
     return;
   }
   for (const std::string& name : names.config_maps) {

@@ -24,7 +24,8 @@ class TestApi : public client::Client {
   explicit TestApi(Loop& loop) : loop_(loop) {}
   Loop& executor() override { return loop_; }
 
-  api::Object Find(std::string_view resource, const std::string& ns, const std::string& name) const {
+  api::Object Find(std::string_view resource, const std::string& ns,
+                   const std::string& name) const {
     const auto found = objects_.find({std::string(resource), ns, name});
     return found == objects_.end() ? api::Object() : found->second;
   }
@@ -64,7 +65,8 @@ class TestApi : public client::Client {
     watches_.push_back(open);
     std::vector<client::WatchEvent> events;
     for (const auto& [key, object] : objects_)
-      if (std::get<0>(key) == open->resource) events.push_back({client::WatchEventType::kAdded, object});
+      if (std::get<0>(key) == open->resource)
+        events.push_back({client::WatchEventType::kAdded, object});
     api::Editor mark;
     mark.Root()["metadata"].Set("resourceVersion", std::to_string(revision_));
     mark.Root()["metadata"]["annotations"].Set("k8s.io/initial-events-end", "true");
@@ -171,22 +173,22 @@ class TestApi : public client::Client {
       edit.Root()["metadata"].Set("uid", fmt::format("uid-{}", object.name()));
     }
     const api::Object stored = std::move(edit).Finish();
-    api::Object& place =
-        objects_[{resource, std::string(stored.ns()), std::string(stored.name())}];
+    api::Object& place = objects_[{resource, std::string(stored.ns()), std::string(stored.name())}];
     const bool known = static_cast<bool>(place);
     place = stored;
     if (resource == "pods") Remember(stored);
     for (const auto& open : watches_) {
       if (open->resource != resource) continue;
-      Send(open, {{known ? client::WatchEventType::kModified : client::WatchEventType::kAdded,
-                   stored}});
+      Send(open,
+           {{known ? client::WatchEventType::kModified : client::WatchEventType::kAdded, stored}});
     }
     return stored;
   }
   void Remember(const api::Object& pod) {
     const api::Value state = pod["status"]["containerStatuses"].at(0)["state"];
     std::string text(pod["status"]["phase"].AsString());
-    for (auto [key, value] : state.members()) text += fmt::format("/{}:{}", key, value["reason"].AsString());
+    for (auto [key, value] : state.members())
+      text += fmt::format("/{}:{}", key, value["reason"].AsString());
     auto& told = history[std::string(pod.name())];
     if (told.empty() || told.back() != text) told.push_back(text);
   }

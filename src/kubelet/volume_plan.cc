@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 
-#include "kubelet/volumes.h"
 #include "kubelet/text_error.h"
+#include "kubelet/volumes.h"
 
 namespace sextant::kubelet {
 namespace {
@@ -56,9 +56,9 @@ Status AddObject(Value source, bool secret, std::string_view name_key, uint32_t 
     const auto found = payload.find(key);
     if (found == payload.end()) {
       if (optional) continue;
-      return Fail(TextError(
-          secret ? fmt::format("references non-existent secret key: {}", key)
-                 : fmt::format("configmap references non-existent config key: {}", key)));
+      return Fail(
+          TextError(secret ? fmt::format("references non-existent secret key: {}", key)
+                           : fmt::format("configmap references non-existent config key: {}", key)));
     }
     files.push_back({std::string(item["path"].AsString()), found->second, ModeOf(item, mode)});
   }
@@ -107,7 +107,8 @@ Status AddProjected(Value volume, const std::string& name, const EnvFacts& facts
 Status PlanHostPath(Value source, VolumePlan& plan) {
   plan.host_path = source["path"].AsString();
   const std::string_view type = source["type"].AsString();
-  if (type.empty() || type == "DirectoryOrCreate" || type == "Directory") return SafePath("x" + plan.host_path);
+  if (type.empty() || type == "DirectoryOrCreate" || type == "Directory")
+    return SafePath("x" + plan.host_path);
   if (type == "FileOrCreate") {
     plan.host_file = true;
     return SafePath("x" + plan.host_path);
@@ -119,8 +120,8 @@ Status PlanHostPath(Value source, VolumePlan& plan) {
        {"BlockDevice", "a block device"}}};
   for (const auto& [name, text] : kKinds) {
     if (type != name) continue;
-    return Fail(TextError(
-        fmt::format("hostPath type check failed: {} is not {}", plan.host_path, text)));
+    return Fail(
+        TextError(fmt::format("hostPath type check failed: {} is not {}", plan.host_path, text)));
   }
   return Fail(TextError(fmt::format("hostPath type check failed: unknown type {}", type)));
 }
@@ -164,8 +165,9 @@ Result<VolumePlan> PlanVolume(Value volume, const EnvFacts& facts, const Sources
   plan.name = volume["name"].AsString();
   plan.read_only = !volume["emptyDir"] && !volume["hostPath"];
   const auto mode = [](Value source) {
-    return source["defaultMode"].IsInt() ? static_cast<uint32_t>(source["defaultMode"].AsInt()) & 0777
-                                         : kDefaultMode;
+    return source["defaultMode"].IsInt()
+               ? static_cast<uint32_t>(source["defaultMode"].AsInt()) & 0777
+               : kDefaultMode;
   };
   if (const Value map = volume["configMap"]) {
     RETURN_IF_ERROR(AddObject(map, false, "name", mode(map), sources, plan.files));
@@ -174,14 +176,14 @@ Result<VolumePlan> PlanVolume(Value volume, const EnvFacts& facts, const Sources
   } else if (const Value downward = volume["downwardAPI"]) {
     RETURN_IF_ERROR(AddDownward(downward["items"], mode(downward), facts, plan.files));
   } else if (const Value projected = volume["projected"]) {
-    RETURN_IF_ERROR(AddProjected(projected, plan.name, facts, sources, tokens, with_tokens,
-                                 plan.files));
+    RETURN_IF_ERROR(
+        AddProjected(projected, plan.name, facts, sources, tokens, with_tokens, plan.files));
   } else if (const Value host = volume["hostPath"]) {
     RETURN_IF_ERROR(PlanHostPath(host, plan));
   } else if (const Value claim = volume["persistentVolumeClaim"]) {
-    return Fail(TextError(fmt::format(
-        "persistentvolumeclaim \"{}\": this lab has no storage that could be mounted",
-        claim["claimName"].AsString())));
+    return Fail(TextError(
+        fmt::format("persistentvolumeclaim \"{}\": this lab has no storage that could be mounted",
+                    claim["claimName"].AsString())));
   } else if (!volume["emptyDir"]) {
     return Fail(TextError("this kind of volume is not supported by the simulated kubelet"));
   }

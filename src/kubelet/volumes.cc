@@ -77,7 +77,8 @@ struct VolumeSet::Preparing {
   std::move_only_function<void(Status)> done;
 };
 
-VolumeSet::VolumeSet(VolumeParts parts, Object pod) : parts_(std::move(parts)), pod_(std::move(pod)) {}
+VolumeSet::VolumeSet(VolumeParts parts, Object pod)
+    : parts_(std::move(parts)), pod_(std::move(pod)) {}
 
 VolumeSet::~VolumeSet() { *alive_ = false; }
 
@@ -124,8 +125,7 @@ void VolumeSet::RequestTokens(std::shared_ptr<Preparing> preparing) {
           const TokenWish& wish = preparing->wishes[preparing->next_wish];
           if (!answer) {
             return preparing->done(Fail(SetUpError(
-                wish.volume,
-                TextError("failed to fetch token: " + answer.error().message))));
+                wish.volume, TextError("failed to fetch token: " + answer.error().message))));
           }
           // Renewed after 80 % of its life (pkg/kubelet/token).
           tokens_[key] = {std::string((*answer)["status"]["token"].AsString()),
@@ -139,12 +139,9 @@ void VolumeSet::RequestTokens(std::shared_ptr<Preparing> preparing) {
 }
 
 void VolumeSet::Write(std::shared_ptr<Preparing> preparing) {
-  const EnvFacts facts{pod_,
-                       pod_["spec"]["containers"].at(0),
-                       preparing->pod_ip,
-                       preparing->host_ip,
-                       {},
-                       preparing->allocatable.root()};
+  const EnvFacts facts{
+      pod_, pod_["spec"]["containers"].at(0), preparing->pod_ip, preparing->host_ip,
+      {},   preparing->allocatable.root()};
   std::map<std::string, std::string> tokens;
   for (const auto& [key, token] : tokens_) tokens[key] = token.text;
   std::map<std::string, VolumePlan> plans;
@@ -164,18 +161,18 @@ void VolumeSet::Write(std::shared_ptr<Preparing> preparing) {
     work.emplace_back(directory, std::move(plan));
   }
   Loop& loop = parts_.client.executor();
-  parts_.files.Post([&loop, alive = alive_, work = std::move(work), preparing,
-                     owner = parts_.owner]() mutable {
-    Status status;
-    for (const auto& [directory, plan] : work) {
-      auto written = WriteVolume(plan, directory, owner);
-      if (!written) status = Fail(SetUpError(plan.name, written.error()));
-      if (!status) break;
-    }
-    loop.Post([alive, status, preparing] {
-      if (*alive) preparing->done(status);
-    });
-  });
+  parts_.files.Post(
+      [&loop, alive = alive_, work = std::move(work), preparing, owner = parts_.owner]() mutable {
+        Status status;
+        for (const auto& [directory, plan] : work) {
+          auto written = WriteVolume(plan, directory, owner);
+          if (!written) status = Fail(SetUpError(plan.name, written.error()));
+          if (!status) break;
+        }
+        loop.Post([alive, status, preparing] {
+          if (*alive) preparing->done(status);
+        });
+      });
 }
 
 Result<std::vector<Mount>> VolumeSet::MountsFor(Value container, const Env& env) const {

@@ -242,7 +242,13 @@ Result<Object> PrepareUpdate(const Operation& op, const Object& asked, const Obj
   } else if (HasStatus(*op.resource)) {
     SetOrErase(root, "status", old["status"]);
   }
-  if (rules.prepare) rules.prepare(root, old);
+  const api::SubresourceRules* part =
+      op.subresource ? api::FindSubresourceRules(rules, op.subresource->name) : nullptr;
+  if (part) {
+    part->prepare(root, old);
+  } else if (rules.prepare) {
+    rules.prepare(root, old);
+  }
   Object next = std::move(edit).Finish(op.resource->message);
   if (!status && rules.has_generation && SpecChanged(next.root(), old)) {
     Editor bump(next);
@@ -252,14 +258,16 @@ Result<Object> PrepareUpdate(const Operation& op, const Object& asked, const Obj
   api::FieldErrors errors;
   api::ValidateObjectMeta(next["metadata"], op.resource->namespaced, rules, errors);
   api::ValidateObjectMetaUpdate(next["metadata"], old["metadata"], errors);
-  if (status) {
+  if (part) {
+    part->validate(next.root(), old, errors);
+  } else if (status) {
     if (rules.validate_status) rules.validate_status(next.root(), old, errors);
   } else {
     if (rules.validate) rules.validate(next.root(), errors);
     if (rules.validate_update) rules.validate_update(next.root(), old, errors);
   }
   if (!errors.empty()) return Fail(InvalidObject(op, next.root(), errors));
-  if (rules.warnings && !status) rules.warnings(next.root(), old, warnings);
+  if (rules.warnings && !status && !part) rules.warnings(next.root(), old, warnings);
   RETURN_IF_ERROR(ValidateAdmission(op, "update", old, next.root(), context));
   if (SameButManagers(next.root(), old)) return current;
   return next;
