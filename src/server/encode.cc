@@ -229,10 +229,10 @@ Result<IncludeObject> ParseIncludeObject(std::string_view query) {
     if (value.empty() || value == "Metadata") return IncludeObject::kMetadata;
     if (value == "None") return IncludeObject::kNone;
     if (value == "Object") return IncludeObject::kObject;
-    return Fail(BadRequest(
-        fmt::format("Unable to convert to Table as requested: includeObject: Invalid value: {}: must "
-                    "be 'Metadata', 'Object', 'None', or empty",
-                    Quote(value))));
+    return Fail(BadRequest(fmt::format(
+        "Unable to convert to Table as requested: includeObject: Invalid value: {}: must "
+        "be 'Metadata', 'Object', 'None', or empty",
+        Quote(value))));
   }
   return IncludeObject::kMetadata;
 }

@@ -472,10 +472,10 @@ Result<store::Revision> ParseRevision(std::string_view text) {
   if (text.empty()) return value;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {
-    return Fail(BadRequest(
-        fmt::format("invalid resource version: resourceVersion: Invalid value: {}: "
-                    "strconv.ParseUint: parsing {}: invalid syntax",
-                    Quote(text), Quote(text))));
+    return Fail(
+        BadRequest(fmt::format("invalid resource version: resourceVersion: Invalid value: {}: "
+                               "strconv.ParseUint: parsing {}: invalid syntax",
+                               Quote(text), Quote(text))));
   }
   return value;
 }
@@ -525,8 +525,8 @@ void Pipeline::List(Operation op, Respond done) {
   const std::string resource = StorageName(*op.resource);
   if (!op.options.continue_token.empty()) {
     if (*wanted != 0) {
-      return done(Fail(
-          BadRequest("specifying resource version is not allowed when using continue")));
+      return done(
+          Fail(BadRequest("specifying resource version is not allowed when using continue")));
     }
     auto token = DecodeContinue(op.options.continue_token);
     if (!token) return done(Fail(std::move(token).error()));
@@ -543,9 +543,9 @@ void Pipeline::List(Operation op, Respond done) {
     return ListAt(std::move(op), std::move(snapshot), std::move(done));
   }
   if (*wanted > parts_.store.visible()) {
-    Error error = Timeout(fmt::format("Too large resource version: {}, current: {}", *wanted,
-                                      parts_.store.visible()),
-                          1);
+    Error error = Timeout(
+        fmt::format("Too large resource version: {}, current: {}", *wanted, parts_.store.visible()),
+        1);
     error.causes.push_back({"ResourceVersionTooLarge", "Too large resource version", ""});
     return done(Fail(std::move(error)));
   }

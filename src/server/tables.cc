@@ -15,7 +15,6 @@ using namespace cells;
 // Paths as template arguments.
 constexpr char kAddressType[] = "addressType";
 constexpr char kAllowVolumeExpansion[] = "allowVolumeExpansion";
-constexpr char kCapacity[] = "capacity";
 constexpr char kData[] = "data";
 constexpr char kDriverName[] = "driverName";
 constexpr char kGlobalDefault[] = "globalDefault";
@@ -59,7 +58,6 @@ constexpr char kStatusReason[] = "status.reason";
 constexpr char kStatusReplicas[] = "status.replicas";
 constexpr char kStatusUpdatedNumberScheduled[] = "status.updatedNumberScheduled";
 constexpr char kStatusUpdatedReplicas[] = "status.updatedReplicas";
-constexpr char kStorageClassName[] = "storageClassName";
 constexpr char kType[] = "type";
 constexpr char kValue[] = "value";
 
@@ -117,18 +115,28 @@ constexpr Column kCoreEndpoints[] = {
     {"Age", "string", "", 0, Age<kMetadataCreationTimestamp>},
 };
 constexpr Column kCoreEvents[] = {
-    {"Last Seen", "string", "", 0, EventLastSeen}, {"Type", "string", "", 0, Text<kType>},
-    {"Reason", "string", "", 0, Text<kReason>},    {"Object", "string", "", 0, EventObject},
-    {"Subobject", "string", "", 1, EventText},     {"Source", "string", "", 1, EventSource},
-    {"Message", "string", "", 0, EventMessage},    {"First Seen", "string", "", 1, EventFirstSeen},
-    {"Count", "string", "", 1, EventCount},        {"Name", "string", "name", 1, Text<kMetadataName>},
+    {"Last Seen", "string", "", 0, EventLastSeen},
+    {"Type", "string", "", 0, Text<kType>},
+    {"Reason", "string", "", 0, Text<kReason>},
+    {"Object", "string", "", 0, EventObject},
+    {"Subobject", "string", "", 1, EventText},
+    {"Source", "string", "", 1, EventSource},
+    {"Message", "string", "", 0, EventMessage},
+    {"First Seen", "string", "", 1, EventFirstSeen},
+    {"Count", "string", "", 1, EventCount},
+    {"Name", "string", "name", 1, Text<kMetadataName>},
 };
 constexpr Column kEventsEvents[] = {
-    {"Last Seen", "string", "", 0, EventLastSeen}, {"Type", "string", "", 0, Text<kType>},
-    {"Reason", "string", "", 0, Text<kReason>},    {"Object", "string", "", 0, EventObject},
-    {"Subobject", "string", "", 1, EventText},     {"Source", "string", "", 1, EventSource},
-    {"Message", "string", "", 0, EventMessage},    {"First Seen", "string", "", 1, EventFirstSeen},
-    {"Count", "string", "", 1, EventCount},        {"Name", "string", "name", 1, Text<kMetadataName>},
+    {"Last Seen", "string", "", 0, EventLastSeen},
+    {"Type", "string", "", 0, Text<kType>},
+    {"Reason", "string", "", 0, Text<kReason>},
+    {"Object", "string", "", 0, EventObject},
+    {"Subobject", "string", "", 1, EventText},
+    {"Source", "string", "", 1, EventSource},
+    {"Message", "string", "", 0, EventMessage},
+    {"First Seen", "string", "", 1, EventFirstSeen},
+    {"Count", "string", "", 1, EventCount},
+    {"Name", "string", "name", 1, Text<kMetadataName>},
 };
 constexpr Column kCoreNamespaces[] = {
     {"Name", "string", "name", 0, Text<kMetadataName>},

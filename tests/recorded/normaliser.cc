@@ -285,7 +285,7 @@ void Normaliser::Walk(Json& value, const std::string& key, const Place& place,
   } else if (place.version && (key == "gitCommit" || key == "gitTreeState" || key == "buildDate" ||
                                key == "goVersion" || key == "compiler" || key == "platform")) {
     value = "<text>";
-  } else if (!Jwt(value, options)) {
+  } else if (key.empty() || !Jwt(value, options)) {
     value = Strings(text, options);
   }
 }

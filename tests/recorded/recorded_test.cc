@@ -43,7 +43,7 @@ TEST(NormaliserTest, DoesAsTheRecordersDoes) {
     for (const Json& step : one["steps"]) {
       NormaliseOptions options;
       options.path = step.value("path", "");
-      options.server = step.value("server", "");
+      options.server = step.value("server", "127.0.0.1:6443");
       options.keep_managed_fields = step.value("keepManagedFields", false);
       if (step.contains("items")) options.items = step["items"].get<std::vector<std::string>>();
       const Json got = normaliser.Body(step["in"], options);
