@@ -228,13 +228,9 @@ class Reader {
                const Slot& slot, Node& out) {
     Step step{path_, message, field, key, index};
     path_ = &step;
-    if (!Value(slot, out)) {
-      // Errors were made up already.
-      path_ = step.above;
-      return false;
-    }
+    bool read = Value(slot, out);
     path_ = step.above;
-    return true;
+    return read;
   }
 
   // From the outermost step on.

@@ -134,23 +134,24 @@ class Reader {
         return Alias(Text(e->data.alias.anchor), out);
       case YAML_SCALAR_EVENT:
         RETURN_IF_ERROR(Scalar(e, out));
-        Anchor(Text(e->data.scalar.anchor), out);
-        return {};
+        return Anchor(Text(e->data.scalar.anchor), out);
       case YAML_SEQUENCE_START_EVENT:
         RETURN_IF_ERROR(Sequence(out, depth));
-        Anchor(Text(e->data.sequence_start.anchor), out);
-        return {};
+        return Anchor(Text(e->data.sequence_start.anchor), out);
       case YAML_MAPPING_START_EVENT:
         RETURN_IF_ERROR(Mapping(out, depth));
-        Anchor(Text(e->data.mapping_start.anchor), out);
-        return {};
+        return Anchor(Text(e->data.mapping_start.anchor), out);
       default:
         return Wrong("unexpected event");
     }
   }
 
-  void Anchor(std::string_view name, const Item& item) {
-    if (!name.empty()) anchors_.insert_or_assign(std::string(name), item);
+  // Keeps a copy, which counts as well: anchors may stand within anchors.
+  Status Anchor(std::string_view name, const Item& item) {
+    if (name.empty()) return {};
+    RETURN_IF_ERROR(Count(item.values));
+    anchors_.insert_or_assign(std::string(name), item);
+    return {};
   }
 
   Status Alias(std::string_view name, Item& out) {

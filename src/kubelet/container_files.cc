@@ -65,15 +65,29 @@ Status MakeContainerFiles(const std::string& log_path, const std::string& messag
   RETURN_IF_ERROR(MakeDirectories(ParentOf(log_path), 0755));
   if (!message_path.empty()) {
     RETURN_IF_ERROR(MakeDirectories(ParentOf(message_path), 0755));
-    RETURN_IF_ERROR(WriteFileAtomic(message_path, "", 0666));
-    if (geteuid() == 0 && lchown(message_path.c_str(), owner.uid, owner.gid) != 0) {
-      return Fail(FileError("lchown", message_path, errno));
-    }
+    RETURN_IF_ERROR(WriteContainerFile(message_path, "", 0666, owner));
   }
   for (const Mount& mount : mounts) {
     if (mount.sub_path.empty()) continue;
     RETURN_IF_ERROR(MakeSubPath(mount.host_path, mount.sub_path, owner));
   }
+  return {};
+}
+
+Status WriteContainerFile(const std::string& path, std::string_view data, uint32_t mode,
+                          Owner owner) {
+  const std::string temporary = path + ".tmp";
+  unlink(temporary.c_str());
+  {
+    const Descriptor file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (file.get() < 0) return Fail(FileError("open", temporary, errno));
+    if (write(file.get(), data.data(), data.size()) != static_cast<ssize_t>(data.size()))
+      return Fail(FileError("write", temporary, errno));
+    if (fchmod(file.get(), mode) != 0) return Fail(FileError("chmod", temporary, errno));
+    if (geteuid() == 0 && fchown(file.get(), owner.uid, owner.gid) != 0)
+      return Fail(FileError("chown", temporary, errno));
+  }
+  if (rename(temporary.c_str(), path.c_str()) != 0) return Fail(FileError("rename", path, errno));
   return {};
 }
 

@@ -18,6 +18,11 @@ inline constexpr size_t kMaxTerminationMessage = 4096;
 Status MakeContainerFiles(const std::string& log_path, const std::string& message_path,
                           const std::vector<Mount>& mounts, Owner owner);
 
+// A whole file or the one before, never a part; not kept through a crash of the machine, which no
+// container survives either. `owner` gets it where the lab is root.
+Status WriteContainerFile(const std::string& path, std::string_view data, uint32_t mode,
+                          Owner owner);
+
 // What the container left there; empty if nothing can be read.
 std::string ReadTerminationMessage(const std::string& message_path);
 

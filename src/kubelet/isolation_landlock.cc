@@ -22,15 +22,17 @@ namespace fs = std::filesystem;
 uint64_t ThreadsOf(uint32_t uid) {
   uint64_t count = 0;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator("/proc", error)) {
-    const std::string name = entry.path().filename();
+  // By hand: the range-for of these iterators throws when a process ends while it is looked at.
+  for (fs::directory_iterator entry("/proc", error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     struct stat info{};
-    if (stat(entry.path().c_str(), &info) != 0 || info.st_uid != uid) continue;
-    for (const auto& task : fs::directory_iterator(entry.path() / "task", error)) {
-      (void)task;
+    if (stat(entry->path().c_str(), &info) != 0 || info.st_uid != uid) continue;
+    std::error_code gone;
+    for (fs::directory_iterator task(entry->path() / "task", gone); !gone && task != end;
+         task.increment(gone))
       ++count;
-    }
   }
   return count;
 }

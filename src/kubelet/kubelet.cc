@@ -168,30 +168,59 @@ class Kubelet::Impl {
       if (found == life_->workers.end() || found->second->stopping()) continue;
       life_->admitting = true;
       life_->devices->Allocate(found->second->record().pod, Guard([this, uid](Status allocated) {
-                                 life_->admitting = false;
                                  Admit(uid, std::move(allocated));
-                                 AdmitNext();
                                }));
       return;
     }
   }
 
   void Admit(const std::string& uid, Status allocated) {
+    PodWorker* worker = Waiting(uid);
+    if (!worker) return Admitted();
+    if (!allocated) {
+      worker->Reject(AllocationFailed(allocated.error()));
+      return Admitted();
+    }
+    if (!Refused(*worker, parts_.feed.Node(options_.node))) {
+      worker->Begin();
+      return Admitted();
+    }
+    // What this kubelet has seen of its Node may be old: it is looked at anew before a refusal.
+    parts_.client.Get(client::kNodes, {"", options_.node}, Guard([this, uid](Result<Object> node) {
+                        AdmitAnew(uid, node ? *node : Object());
+                      }));
+  }
+
+  void AdmitAnew(const std::string& uid, const Object& node) {
+    if (PodWorker* worker = Waiting(uid)) {
+      if (auto refusal = Refused(*worker, node)) {
+        life_->devices->Release(uid);
+        worker->Reject(*refusal);
+      } else {
+        worker->Begin();
+      }
+    }
+    Admitted();
+  }
+
+  void Admitted() {
+    life_->admitting = false;
+    AdmitNext();
+  }
+
+  // The Pod that waits for admission; null, and its devices free, if it was deleted meanwhile.
+  PodWorker* Waiting(const std::string& uid) {
     const auto found = life_->workers.find(uid);
-    if (found == life_->workers.end() || found->second->stopping()) {
-      return life_->devices->Release(uid);  // deleted while it waited
-    }
-    PodWorker& worker = *found->second;
-    if (!allocated) return worker.Reject(AllocationFailed(allocated.error()));
+    if (found != life_->workers.end() && !found->second->stopping()) return found->second.get();
+    life_->devices->Release(uid);
+    return nullptr;
+  }
+
+  std::optional<Refusal> Refused(const PodWorker& worker, const Object& node) {
     std::vector<Object> others;
-    for (const auto& [other_uid, other] : life_->workers)
+    for (const auto& [uid, other] : life_->workers)
       if (other->active()) others.push_back(other->record().pod);
-    const Object node = parts_.feed.Node(options_.node);
-    if (auto refusal = CheckFit(worker.record().pod, node, others, *life_->devices)) {
-      life_->devices->Release(uid);
-      return worker.Reject(*refusal);
-    }
-    worker.Begin();
+    return CheckFit(worker.record().pod, node, others, *life_->devices);
   }
 
   void OnDevices() {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "kubelet/pod_worker.h"
 #include "kubelet/runtime_simulated.h"
 #include "kubelet/test_api.h"
 
@@ -398,6 +399,23 @@ TEST_F(KubeletTest, RefusesWhatDoesNotFit) {
             "capacity: 8000");
   AddPod("else", Simple("Never") + R"(,"nodeSelector":{"disk":"ssd"})");
   EXPECT_EQ(api_.Pod("else")["status"]["reason"].AsString(), "NodeAffinity");
+}
+
+TEST_F(KubeletTest, ConfigMapsOfRunningPodsFollow) {
+  Start();
+  const auto put = [this](const char* value) {
+    api_.Put("configmaps", fmt::format(R"({{"metadata":{{"name":"cm","namespace":"default"}},
+      "data":{{"key":"{}"}}}})",
+                                       value));
+  };
+  put("old");
+  AddPod("web", R"("containers":[{"name":"c","image":"x","command":["sh"]}],
+    "volumes":[{"name":"v","configMap":{"name":"cm"}}])");
+  const std::string file = dir_.path() + "/pods/web/volumes/v/key";
+  EXPECT_EQ(*ReadFile(file, 100), "old");
+  put("new");
+  loop_.Advance(kVolumeRefresh);
+  EXPECT_EQ(*ReadFile(file, 100), "new");
 }
 
 TEST_F(KubeletTest, SimulatedPodsRunForTheirTime) {

@@ -334,12 +334,14 @@ void PodWorker::BeginProbes(ContainerState& container) {
   };
   instance.prober = std::make_unique<Prober>(parts_.client.executor(), parts_.runtime, record_.pod,
                                              spec, container.id, std::move(callbacks));
-  if (!instance.prober->has_startup()) {
-    container.started = true;
-    container.ready = container.kind != ContainerKind::kInit && !instance.prober->has_readiness();
-  }
   // A program of this process has nothing that a probe could reach.
-  if (!instance.component) instance.prober->Start();
+  const bool component = instance.component != nullptr;
+  if (component || !instance.prober->has_startup()) {
+    container.started = true;
+    container.ready =
+        container.kind != ContainerKind::kInit && (component || !instance.prober->has_readiness());
+  }
+  if (!component) instance.prober->Start();
 }
 
 void PodWorker::OnProbe(const std::string& name, std::function<void(ContainerState&)> change) {

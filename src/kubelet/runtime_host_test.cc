@@ -225,9 +225,13 @@ LoopbackServer::~LoopbackServer() {
 int CountProcesses(const std::string& mark) {
   int count = 0;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator("/proc", error)) {
-    std::ifstream file(entry.path() / "cmdline", std::ios::binary);
-    const std::string line{std::istreambuf_iterator<char>(file), {}};
+  for (fs::directory_iterator entry("/proc", error), end; !error && entry != end;
+       entry.increment(error)) {
+    // By read(2): a process that ends meanwhile is an error, which a stream would throw.
+    const Fd file(open((entry->path() / "cmdline").c_str(), O_RDONLY | O_CLOEXEC));
+    std::string line(65536, '\0');
+    const ssize_t n = file.ok() ? read(file.get(), line.data(), line.size()) : 0;
+    line.resize(n > 0 ? static_cast<size_t>(n) : 0);
     if (line.find(mark) != std::string::npos) ++count;
   }
   return count;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "kubelet/container_files.h"
 #include "kubelet/text_error.h"
 
 namespace sextant::kubelet {
@@ -20,24 +21,19 @@ Status Own(const std::string& path, Owner owner) {
   return Fail(FileError("lchown", path, errno));
 }
 
-Status WriteOwned(const std::string& path, std::string_view data, uint32_t mode, Owner owner) {
-  RETURN_IF_ERROR(WriteFileAtomic(path, data, mode));
-  return Own(path, owner);
-}
-
 // Writes a volume's directory and files.
 Status WriteVolume(const VolumePlan& plan, const std::string& directory, Owner owner) {
   if (plan.host_file) {
     RETURN_IF_ERROR(MakeDirectories(directory.substr(0, directory.rfind('/')), 0755));
     if (access(directory.c_str(), F_OK) == 0) return {};
-    return WriteOwned(directory, "", 0644, owner);
+    return WriteContainerFile(directory, "", 0644, owner);
   }
   RETURN_IF_ERROR(MakeDirectories(directory, kVolumeDirectoryMode));
   RETURN_IF_ERROR(Own(directory, owner));
   for (const VolumeFile& file : plan.files) {
     const std::string path = directory + "/" + file.path;
     RETURN_IF_ERROR(MakeDirectories(path.substr(0, path.rfind('/')), 0755));
-    RETURN_IF_ERROR(WriteOwned(path, file.data, file.mode, owner));
+    RETURN_IF_ERROR(WriteContainerFile(path, file.data, file.mode, owner));
   }
   return {};
 }
@@ -152,25 +148,30 @@ void VolumeSet::Write(std::shared_ptr<Preparing> preparing) {
     }
     plans[plan->name] = *std::move(plan);
   }
-  plans_ = plans;
-  if (!parts_.materialise || plans.empty()) return preparing->done({});
+  // What is there already, as it should be, stays.
   std::vector<std::pair<std::string, VolumePlan>> work;
-  for (auto& [name, plan] : plans) {
+  for (const auto& [name, plan] : plans) {
+    const auto before = plans_.find(name);
+    if (written_ && before != plans_.end() && before->second == plan) continue;
     const std::string directory =
         plan.host_path.empty() ? PathOf(name) : parts_.node_directory + plan.host_path;
-    work.emplace_back(directory, std::move(plan));
+    work.emplace_back(directory, plan);
   }
+  plans_ = std::move(plans);
+  if (!parts_.materialise || work.empty()) return preparing->done({});
   Loop& loop = parts_.client.executor();
   parts_.files.Post(
-      [&loop, alive = alive_, work = std::move(work), preparing, owner = parts_.owner]() mutable {
+      [this, &loop, alive = alive_, work = std::move(work), preparing, owner = parts_.owner] {
         Status status;
         for (const auto& [directory, plan] : work) {
           auto written = WriteVolume(plan, directory, owner);
           if (!written) status = Fail(SetUpError(plan.name, written.error()));
           if (!status) break;
         }
-        loop.Post([alive, status, preparing] {
-          if (*alive) preparing->done(status);
+        loop.Post([this, alive, status, preparing] {
+          if (!*alive) return;
+          written_ = status.has_value();
+          preparing->done(status);
         });
       });
 }

@@ -41,6 +41,7 @@ struct VolumeFile {
   std::string path;  // relative, without ".."
   std::string data;
   uint32_t mode = 0644;
+  bool operator==(const VolumeFile&) const = default;
 };
 
 struct TokenWish {
@@ -57,6 +58,7 @@ struct VolumePlan {
   std::string host_path;   // hostPath: on the node's own disk
   bool host_file = false;  // hostPath of a file
   bool read_only = false;  // what the API server says is not the container's to change
+  bool operator==(const VolumePlan&) const = default;
 };
 
 SourceNames VolumeSources(const api::Object& pod);
@@ -90,6 +92,7 @@ class VolumeSet {
   const api::Object pod_;
   std::map<std::string, Token> tokens_;
   std::map<std::string, VolumePlan> plans_;
+  bool written_ = false;  // all of plans_ is on disk
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
