@@ -120,6 +120,7 @@ client::Client& Lab::Parts::ControllerClient(const std::string& user) {
 Status Lab::Parts::OpenStore() {
   store::Options options;
   if (!paths.ephemeral) options.path = paths.directory + "/lab.db";
+  options.registry = &api::Registry::Builtin();
   ASSIGN_OR_RETURN(store, store::Store::Open(options, core));
   return {};
 }
