@@ -1,6 +1,5 @@
-#include <gmock/gmock.h>
-
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 
 #include "controllers/objects.h"
 #include "controllers/replicaset.h"
@@ -11,11 +10,11 @@ namespace sextant::controllers {
 namespace {
 
 using namespace std::chrono_literals;
+using api::Object;
+using testing::Cluster;
 using ::testing::Contains;
 using ::testing::MatchesRegex;
 using ::testing::StartsWith;
-using api::Object;
-using testing::Cluster;
 
 const ObjectName kWeb{"default", "web"};
 
@@ -80,9 +79,9 @@ TEST_F(DeploymentTest, ComesUp) {
   EXPECT_EQ(annotations["team"].AsString(), "gpu");
   EXPECT_EQ(annotations[kDesiredReplicas].AsString(), "3");
   EXPECT_EQ(annotations[kMaxReplicas].AsString(), "4");
-  EXPECT_THAT(cluster.Events("web"),
-              Contains(fmt::format("ScalingReplicaSet: Scaled up replica set {} from 0 to 3",
-                                   set.name())));
+  EXPECT_THAT(
+      cluster.Events("web"),
+      Contains(fmt::format("ScalingReplicaSet: Scaled up replica set {} from 0 to 3", set.name())));
   for (const Object& pod : cluster.Pods("web-"))
     EXPECT_EQ(pod["metadata"]["labels"][kTemplateHash].AsString(), set.name().substr(4));
 }
@@ -208,12 +207,11 @@ TEST(PodsToGiveUpTest, UnboundThenUnreadyThenCheapThenCrowded) {
     condition.Set("status", ready ? "True" : "False");
     return std::move(edit).Finish();
   };
-  const std::vector<Object> pods = {
-      pod("alone", "b", true, "0"), pod("dear", "a", true, "5"), pod("crowded", "a", true, "0"),
-      pod("cheap", "b2", true, "-5"), pod("unready", "c", false, "9"), pod("unbound", "", true, "9")};
+  const std::vector<Object> pods = {pod("alone", "b", true, "0"),    pod("dear", "a", true, "5"),
+                                    pod("crowded", "a", true, "0"),  pod("cheap", "b2", true, "-5"),
+                                    pod("unready", "c", false, "9"), pod("unbound", "", true, "9")};
   std::vector<std::string> order;
-  for (const Object& given : PodsToGiveUp(pods, pods, 5, Time{}))
-    order.emplace_back(given.name());
+  for (const Object& given : PodsToGiveUp(pods, pods, 5, Time{})) order.emplace_back(given.name());
   EXPECT_THAT(order, ::testing::ElementsAre("unbound", "unready", "cheap", "crowded", "alone"));
 }
 

@@ -34,7 +34,7 @@ class Cluster : private server::LocalExtras {
 
   // As an administrator. Failures fail the test and give an empty object.
   api::Object Create(Gvr gvr, std::string_view json);
-  api::Object Get(Gvr gvr, const ObjectName& name);   // empty where there is none
+  api::Object Get(Gvr gvr, const ObjectName& name);  // empty where there is none
   std::vector<api::Object> List(Gvr gvr, const std::string& ns = "");
   api::Object Patch(Gvr gvr, const ObjectName& name, std::string_view merge_patch,
                     std::string subresource = "");
