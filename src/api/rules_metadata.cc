@@ -173,6 +173,10 @@ void ValidateObjectMetaUpdate(Value metadata, Value old, FieldErrors& errors) {
                            "deletionGracePeriodSeconds"}) {
     Immutable(metadata[name], old[name], at / name, errors);
   }
+  ValidateLabels(metadata["labels"], at / "labels", errors);
+  ValidateAnnotations(metadata["annotations"], at / "annotations", errors);
+  ValidateOwners(metadata["ownerReferences"], at / "ownerReferences", errors);
+  ValidateManagers(metadata["managedFields"], at / "managedFields", errors);
 }
 
 }  // namespace sextant::api

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/random.h"
+#include "server/admission_plugins.h"
 
 namespace sextant::server {
 namespace {
@@ -299,6 +300,8 @@ std::vector<std::unique_ptr<AdmissionPlugin>> DefaultAdmission() {
   chain.push_back(std::make_unique<TaintNodesByCondition>());
   chain.push_back(std::make_unique<PriorityAdmission>());
   chain.push_back(std::make_unique<DefaultTolerationSeconds>());
+  chain.push_back(MakeRuntimeClassAdmission());
+  chain.push_back(MakeServiceAddresses());
   return chain;
 }
 
