@@ -234,6 +234,10 @@ Result<Object> PrepareCreate(const Operation& op, const Object& asked, const Wri
   if (!errors.empty()) return Fail(InvalidObject(op, object.root(), errors));
   if (rules.warnings) rules.warnings(object.root(), Value(), warnings);
   RETURN_IF_ERROR(ValidateAdmission(op, "create", Value(), object.root(), context));
+  if (op.info.verb == "create" && !op.apply && !asked.resource_version().empty() &&
+      asked.resource_version() != "0") {
+    return Fail({.message = "resourceVersion should not be set on objects to be created"});
+  }
   return object;
 }
 
@@ -467,7 +471,7 @@ Result<DeletePlan> PlanDelete(const Operation& op, const DeleteRequest& request,
     plan.kind = DeletePlan::Kind::kNothing;
     plan.object = current;
   }
-  if (stays && (request.explicit_cascade || request.propagation == "Foreground")) plan.code = 202;
+  if (stays && request.explicit_cascade) plan.code = 202;
   return plan;
 }
 
