@@ -1,7 +1,6 @@
 // Services, budgets and aggregated roles.
-#include <gmock/gmock.h>
-
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 
 #include "controllers/objects.h"
 #include "controllers/testing.h"
@@ -9,9 +8,9 @@
 namespace sextant::controllers {
 namespace {
 
-using ::testing::ElementsAre;
 using api::Object;
 using testing::Cluster;
+using ::testing::ElementsAre;
 
 constexpr Gvr kSlices{"discovery.k8s.io", "v1", "endpointslices"};
 constexpr Gvr kEndpoints{"", "v1", "endpoints"};
@@ -28,7 +27,8 @@ class ServicesTest : public ::testing::Test {
   void Pod(const std::string& name, const std::string& ip) {
     cluster.Create(client::kPods, fmt::format(R"({{"metadata":{{"name":"{}",
       "labels":{{"app":"web"}}}},"spec":{{"containers":[{{"name":"c","image":"i",
-      "ports":[{{"name":"http","containerPort":8080}}]}}]}}}})", name));
+      "ports":[{{"name":"http","containerPort":8080}}]}}]}}}})",
+                                              name));
     cluster.Play();
     cluster.Patch(client::kPods, {"default", name},
                   fmt::format(R"({{"status":{{"podIP":"{}","podIPs":[{{"ip":"{}"}}]}}}})", ip, ip),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "controllers/cronjob.h"
 #include "controllers/daemonset.h"
 #include "controllers/deployment.h"
 #include "controllers/disruption.h"
@@ -49,14 +50,14 @@ constexpr Row kRows[] = {
     {"deployment", "deployment-controller", Make<DeploymentController>},
     {"statefulset", "statefulset-controller", Make<StatefulSetController>},
     {"job", "job-controller", Make<JobController>},
+    {"cronjob", "cronjob-controller", Make<CronJobController>},
     {"ttl-after-finished", "ttl-after-finished-controller", Make<TtlAfterFinishedController>},
     {"endpointslice-controller", "endpointslice-controller",
      [](Deps deps, const ControllersOptions&) { return MakeEndpointSliceController(deps); }},
     {"endpoints", "endpoint-controller",
      [](Deps deps, const ControllersOptions&) { return MakeEndpointsController(deps); }},
     {"disruption", "disruption-controller", Make<DisruptionController>},
-    {"clusterrole-aggregation", "clusterrole-aggregation-controller",
-     Make<ClusterRoleAggregation>},
+    {"clusterrole-aggregation", "clusterrole-aggregation-controller", Make<ClusterRoleAggregation>},
     {"namespace", "namespace-controller",
      [](Deps deps, const ControllersOptions& options) -> std::unique_ptr<Controller> {
        return std::make_unique<NamespaceController>(deps, *options.registry);

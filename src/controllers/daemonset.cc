@@ -55,8 +55,7 @@ void AddTolerations(Mut spec) {
 
 // In place of any matchFields that stand there (ReplaceDaemonSetPodNodeNameNodeAffinity).
 void PinToNode(Mut spec, const std::string& node) {
-  Mut required =
-      spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+  Mut required = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
   Mut terms = required["nodeSelectorTerms"];
   if (terms.size() == 0) terms.Append();
   for (size_t i = 0; i < terms.size(); ++i) {
@@ -129,8 +128,8 @@ struct DaemonSetController::Sync {
   History history;
   std::string hash;
   std::vector<Object> nodes;
-  std::map<std::string, NodeFit> fits;                // by node
-  std::map<std::string, std::vector<Object>> pods;    // by node, without terminal ones that go
+  std::map<std::string, NodeFit> fits;              // by node
+  std::map<std::string, std::vector<Object>> pods;  // by node, without terminal ones that go
   std::vector<std::string> live_hashes;
   std::vector<std::string> create_on;
   std::vector<Object> remove;
@@ -256,9 +255,10 @@ void DaemonSetController::ManageNode(Sync& sync, const Object& node, const NodeF
     if (phase == "Failed") {
       if (DeleteFailed(sync, pod, name)) sync.remove.push_back(pod);
     } else if (phase == "Succeeded") {
-      events().Normal(sync.set, "SucceededDaemonPod",
-                      fmt::format("Found succeeded daemon pod {}/{} on node {}, will try to delete it",
-                                  pod.ns(), pod.name(), name));
+      events().Normal(
+          sync.set, "SucceededDaemonPod",
+          fmt::format("Found succeeded daemon pod {}/{} on node {}, will try to delete it",
+                      pod.ns(), pod.name(), name));
       sync.remove.push_back(pod);
     } else {
       running.push_back(pod);
@@ -390,7 +390,8 @@ void DaemonSetController::RollUnavailable(Sync& sync, int64_t max_unavailable) {
   for (const auto& [node, pods] : sync.pods) {
     Object fresh;
     Object old;
-    if (!NewAndOld(pods, sync.hash, fresh, old) || static_cast<bool>(fresh) == static_cast<bool>(old)) {
+    if (!NewAndOld(pods, sync.hash, fresh, old) ||
+        static_cast<bool>(fresh) == static_cast<bool>(old)) {
       ++unavailable;
     } else if (fresh) {
       if (!IsPodAvailable(fresh, sync.min_ready(), Now())) ++unavailable;

@@ -1,9 +1,8 @@
 // DaemonSets: one Pod on every node that fits.
 //
 // A Pod is pinned to its node by a required node affinity on metadata.name and bound by the
-// scheduler. Updates: RollingUpdate with maxUnavailable or maxSurge, OnDelete; templates are kept as
-// ControllerRevisions.
-// Source: k8s.io/kubernetes pkg/controller/daemon at v1.36.3.
+// scheduler. Updates: RollingUpdate with maxUnavailable or maxSurge, OnDelete; templates are kept
+// as ControllerRevisions. Source: k8s.io/kubernetes pkg/controller/daemon at v1.36.3.
 #pragma once
 
 #include <map>

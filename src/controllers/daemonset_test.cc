@@ -9,10 +9,10 @@ namespace sextant::controllers {
 namespace {
 
 using namespace std::chrono_literals;
-using ::testing::Contains;
-using ::testing::StartsWith;
 using api::Object;
 using testing::Cluster;
+using ::testing::Contains;
+using ::testing::StartsWith;
 
 const ObjectName kName{"default", "agent"};
 
@@ -60,7 +60,8 @@ TEST_F(DaemonSetTest, OnePodOnEachNodeWithStatusAndEvents) {
   EXPECT_EQ(status["updatedNumberScheduled"].AsInt(), 3);
   EXPECT_EQ(status["numberUnavailable"].AsInt(), 0);
   EXPECT_EQ(status["observedGeneration"].AsInt(), 1);
-  EXPECT_THAT(cluster.Events("agent"), Contains(StartsWith("SuccessfulCreate: Created pod: agent-")));
+  EXPECT_THAT(cluster.Events("agent"),
+              Contains(StartsWith("SuccessfulCreate: Created pod: agent-")));
   const auto revisions = cluster.List(client::kControllerRevisions, "default");
   ASSERT_EQ(revisions.size(), 1U);
   EXPECT_EQ(revisions[0]["revision"].AsInt(), 1);
@@ -112,8 +113,9 @@ TEST_F(DaemonSetTest, ANodeSelectorNarrowsTheNodes) {
 }
 
 TEST_F(DaemonSetTest, RollsOneNodeAtATime) {
-  cluster.Patch(client::kDaemonSets, kName,
-                R"({"spec":{"template":{"spec":{"containers":[{"name":"agent","image":"agent:2"}]}}}})");
+  cluster.Patch(
+      client::kDaemonSets, kName,
+      R"({"spec":{"template":{"spec":{"containers":[{"name":"agent","image":"agent:2"}]}}}})");
   size_t old = 0;
   for (const Object& pod : cluster.Pods("agent-"))
     old += pod["spec"]["containers"].at(0)["image"].AsString() == "agent:1";
@@ -153,10 +155,12 @@ TEST_F(DaemonSetTest, FailedPodsAreReplacedWithBackoff) {
   const std::string failed = R"({"status":{"phase":"Failed"}})";
   cluster.Patch(client::kPods, NameOf(victim), failed, "status");
   cluster.Play();
-  EXPECT_THAT(cluster.Events("agent"), Contains(StartsWith("FailedDaemonPod: Found failed daemon pod")));
+  EXPECT_THAT(cluster.Events("agent"),
+              Contains(StartsWith("FailedDaemonPod: Found failed daemon pod")));
   std::string again;
   for (const Object& pod : cluster.Pods("agent-"))
-    if (pod["spec"]["nodeName"].AsString() == victim["spec"]["nodeName"].AsString()) again = pod.name();
+    if (pod["spec"]["nodeName"].AsString() == victim["spec"]["nodeName"].AsString())
+      again = pod.name();
   ASSERT_NE(again, victim.name());
   cluster.Patch(client::kPods, {"default", again}, failed, "status");
   cluster.Play();

@@ -1,7 +1,6 @@
 // What goes with what: owners and dependents, namespaces and their content.
-#include <gmock/gmock.h>
-
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 
 #include "controllers/objects.h"
 #include "controllers/testing.h"
@@ -10,9 +9,9 @@ namespace sextant::controllers {
 namespace {
 
 using namespace std::chrono_literals;
-using ::testing::HasSubstr;
 using api::Object;
 using testing::Cluster;
+using ::testing::HasSubstr;
 
 class CollectorTest : public ::testing::Test {
  protected:
@@ -21,15 +20,18 @@ class CollectorTest : public ::testing::Test {
   Object Map(std::string_view name, const std::vector<Object>& owners, bool block = true) {
     std::string references;
     for (const Object& owner : owners) {
-      references += fmt::format(R"({}{{"apiVersion":"v1","kind":"ConfigMap","name":"{}","uid":"{}",)"
-                                R"("blockOwnerDeletion":{}}})",
-                                references.empty() ? "" : ",", owner.name(), owner.uid(), block);
+      references +=
+          fmt::format(R"({}{{"apiVersion":"v1","kind":"ConfigMap","name":"{}","uid":"{}",)"
+                      R"("blockOwnerDeletion":{}}})",
+                      references.empty() ? "" : ",", owner.name(), owner.uid(), block);
     }
-    return cluster.Create(client::kConfigMaps,
-                          fmt::format(R"({{"metadata":{{"name":"{}","ownerReferences":[{}]}}}})",
-                                      name, references));
+    return cluster.Create(
+        client::kConfigMaps,
+        fmt::format(R"({{"metadata":{{"name":"{}","ownerReferences":[{}]}}}})", name, references));
   }
-  Object Get(const std::string& name) { return cluster.Get(client::kConfigMaps, {"default", name}); }
+  Object Get(const std::string& name) {
+    return cluster.Get(client::kConfigMaps, {"default", name});
+  }
   void Delete(const std::string& name, const std::string& how) {
     cluster.Delete(client::kConfigMaps, {"default", name}, how);
   }
@@ -105,9 +107,10 @@ TEST_F(CollectorTest, AnOwnerThatNeverWasIsNoOwner) {
                  R"("kind":"ConfigMap","name":"nobody","uid":"0000"}]}})");
   EXPECT_FALSE(Get("lost"));
   // A kind that is not served says nothing.
-  cluster.Create(client::kConfigMaps,
-                 R"({"metadata":{"name":"foreign","ownerReferences":[{"apiVersion":"example.com/v1",)"
-                 R"("kind":"Thing","name":"nobody","uid":"0001"}]}})");
+  cluster.Create(
+      client::kConfigMaps,
+      R"({"metadata":{"name":"foreign","ownerReferences":[{"apiVersion":"example.com/v1",)"
+      R"("kind":"Thing","name":"nobody","uid":"0001"}]}})");
   EXPECT_TRUE(Get("foreign"));
 }
 
@@ -162,15 +165,18 @@ TEST_F(CollectorTest, ANamespaceGoesWithAllThatIsInIt) {
 
 TEST_F(CollectorTest, ANamespaceWaitsForFinalizersAndSaysSo) {
   cluster.Create(client::kNamespaces, R"({"metadata":{"name":"team"}})");
-  cluster.Create(client::kConfigMaps,
-                 R"({"metadata":{"name":"a","namespace":"team","finalizers":["example.com/hold"]}})");
+  cluster.Create(
+      client::kConfigMaps,
+      R"({"metadata":{"name":"a","namespace":"team","finalizers":["example.com/hold"]}})");
   cluster.Delete(client::kNamespaces, {"", "team"});
   Object team = cluster.Get(client::kNamespaces, {"", "team"});
-  const api::Value held = FindCondition(team["status"]["conditions"], "NamespaceFinalizersRemaining");
+  const api::Value held =
+      FindCondition(team["status"]["conditions"], "NamespaceFinalizersRemaining");
   EXPECT_EQ(held["status"].AsString(), "True");
-  EXPECT_EQ(held["message"].AsString(),
-            "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource "
-            "instances");
+  EXPECT_EQ(
+      held["message"].AsString(),
+      "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource "
+      "instances");
   cluster.Patch(client::kConfigMaps, {"team", "a"}, R"({"metadata":{"finalizers":null}})");
   cluster.Advance(3s);
   EXPECT_FALSE(cluster.Get(client::kNamespaces, {"", "team"}));

@@ -41,13 +41,13 @@ DeploymentController::DeploymentController(Deps deps)
   });
   // A Recreate waits for the last old Pod.
   Hear(pods_, [this, enqueue](const Change& change) {
-    const bool ended = change.deleted() ||
-                       (!change.added() && IsPodTerminal(change.after) != IsPodTerminal(change.before));
+    const bool ended = change.deleted() || (!change.added() && IsPodTerminal(change.after) !=
+                                                                   IsPodTerminal(change.before));
     if (!ended) return;
     const Value set = ControllerOf(change.object());
     if (set["kind"].AsString() != "ReplicaSet") return;
-    const Object owner = sets_.cache().Get(
-        {std::string(change.object().ns()), std::string(set["name"].AsString())});
+    const Object owner =
+        sets_.cache().Get({std::string(change.object().ns()), std::string(set["name"].AsString())});
     if (owner) ForOwners({owner, {}}, deployments_.cache(), "Deployment", enqueue);
   });
 }
@@ -90,12 +90,11 @@ bool DeploymentController::MarkPaused(const Rollout& rollout, const JoinPtr& joi
   const bool paused = deployment["spec"]["paused"].AsBool();
   if (paused == (present["reason"].AsString() == "DeploymentPaused")) return false;
   Editor edit(deployment);
-  PutCondition(edit["status"]["conditions"],
-               paused ? Condition{"Progressing", "Unknown", "DeploymentPaused",
-                                  "Deployment is paused"}
-                      : Condition{"Progressing", "Unknown", "DeploymentResumed",
-                                  "Deployment is resumed"},
-               Now(), "lastUpdateTime");
+  PutCondition(
+      edit["status"]["conditions"],
+      paused ? Condition{"Progressing", "Unknown", "DeploymentPaused", "Deployment is paused"}
+             : Condition{"Progressing", "Unknown", "DeploymentResumed", "Deployment is resumed"},
+      Now(), "lastUpdateTime");
   deployments_.UpdateStatus(deployments_.Finish(std::move(edit)), join->Piece());
   return true;
 }
@@ -142,15 +141,14 @@ bool DeploymentController::ScaleTo(const Rollout& rollout, const Object& set, in
   Editor edit(set);
   edit["spec"].Set("replicas", size);
   AnnotateReplicas(rollout, edit["metadata"]["annotations"]);
-  sets_.Update(sets_.Finish(std::move(edit)),
-               [this, deployment = rollout.deployment, join, before, size](Result<Object> scaled) {
-                 if (!scaled) return join->Failed(std::move(scaled).error());
-                 if (before == size) return;
-                 events().Normal(deployment, "ScalingReplicaSet",
-                                 fmt::format("Scaled {} replica set {} from {} to {}",
-                                             before < size ? "up" : "down", scaled->name(), before,
-                                             size));
-               });
+  sets_.Update(sets_.Finish(std::move(edit)), [this, deployment = rollout.deployment, join, before,
+                                               size](Result<Object> scaled) {
+    if (!scaled) return join->Failed(std::move(scaled).error());
+    if (before == size) return;
+    events().Normal(deployment, "ScalingReplicaSet",
+                    fmt::format("Scaled {} replica set {} from {} to {}",
+                                before < size ? "up" : "down", scaled->name(), before, size));
+  });
   return true;
 }
 
@@ -176,8 +174,8 @@ bool DeploymentController::CleanUp(const Rollout& rollout, const JoinPtr& join) 
   std::vector<Object> old;
   for (const Object& set : rollout.old)
     if (!IsDeleting(set)) old.push_back(set);
-  const int64_t excess = static_cast<int64_t>(old.size()) -
-                         rollout.deployment["spec"]["revisionHistoryLimit"].AsInt();
+  const int64_t excess =
+      static_cast<int64_t>(old.size()) - rollout.deployment["spec"]["revisionHistoryLimit"].AsInt();
   if (excess <= 0) return false;
   std::sort(old.begin(), old.end(), [](const Object& a, const Object& b) {
     return RevisionOf(a) != RevisionOf(b) ? RevisionOf(a) < RevisionOf(b) : a.name() < b.name();
@@ -185,8 +183,8 @@ bool DeploymentController::CleanUp(const Rollout& rollout, const JoinPtr& join) 
   bool wrote = false;
   for (int64_t i = 0; i < excess; ++i) {
     const Object& set = old[static_cast<size_t>(i)];
-    const bool unseen = set["metadata"]["generation"].AsInt() >
-                        set["status"]["observedGeneration"].AsInt();
+    const bool unseen =
+        set["metadata"]["generation"].AsInt() > set["status"]["observedGeneration"].AsInt();
     if (set["status"]["replicas"].AsInt() != 0 || Replicas(set) != 0 || unseen) continue;
     sets_.Delete(set, join->Piece());
     wrote = true;
@@ -249,8 +247,8 @@ void DeploymentController::CreateNew(const Rollout& rollout, const JoinPtr& join
   edit.Root().Set("apiVersion", "apps/v1");
   edit.Root().Set("kind", "ReplicaSet");
   Mut metadata = edit["metadata"];
-  metadata.Set("name", fmt::format("{}-{}",
-                                   deployment.name().substr(0, kMaxName - 1 - hash.size()), hash));
+  metadata.Set("name",
+               fmt::format("{}-{}", deployment.name().substr(0, kMaxName - 1 - hash.size()), hash));
   metadata.Set("namespace", deployment.ns());
   const Value labels = spec["template"]["metadata"]["labels"];
   if (labels) metadata.Set("labels", labels);
@@ -276,9 +274,9 @@ void DeploymentController::NewCreated(const Rollout& rollout, const Object& made
                                       const JoinPtr& join) {
   const Object& deployment = rollout.deployment;
   if (Replicas(made) > 0) {
-    events().Normal(deployment, "ScalingReplicaSet",
-                    fmt::format("Scaled up replica set {} from 0 to {}", made.name(),
-                                Replicas(made)));
+    events().Normal(
+        deployment, "ScalingReplicaSet",
+        fmt::format("Scaled up replica set {} from 0 to {}", made.name(), Replicas(made)));
   }
   Editor edit(deployment);
   edit["metadata"]["annotations"].Set(kRevision, fmt::format("{}", revision));

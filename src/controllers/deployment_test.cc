@@ -1,6 +1,5 @@
-#include <gmock/gmock.h>
-
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 
 #include "controllers/objects.h"
 #include "controllers/replicaset.h"
@@ -11,11 +10,11 @@ namespace sextant::controllers {
 namespace {
 
 using namespace std::chrono_literals;
+using api::Object;
+using testing::Cluster;
 using ::testing::Contains;
 using ::testing::MatchesRegex;
 using ::testing::StartsWith;
-using api::Object;
-using testing::Cluster;
 
 const ObjectName kWeb{"default", "web"};
 
@@ -80,9 +79,9 @@ TEST_F(DeploymentTest, ComesUp) {
   EXPECT_EQ(annotations["team"].AsString(), "gpu");
   EXPECT_EQ(annotations[kDesiredReplicas].AsString(), "3");
   EXPECT_EQ(annotations[kMaxReplicas].AsString(), "4");
-  EXPECT_THAT(cluster.Events("web"),
-              Contains(fmt::format("ScalingReplicaSet: Scaled up replica set {} from 0 to 3",
-                                   set.name())));
+  EXPECT_THAT(
+      cluster.Events("web"),
+      Contains(fmt::format("ScalingReplicaSet: Scaled up replica set {} from 0 to 3", set.name())));
   for (const Object& pod : cluster.Pods("web-"))
     EXPECT_EQ(pod["metadata"]["labels"][kTemplateHash].AsString(), set.name().substr(4));
 }
@@ -195,6 +194,19 @@ TEST_F(DeploymentTest, AdoptsOrphansAndReleasesWhatNoLongerMatches) {
   EXPECT_EQ(cluster.Pods("web-").size(), 2U);
 }
 
+TEST(ControllersTest, StopInTheMiddleOfTheirWork) {
+  for (int turns = 4; turns < 40; turns += 3) {
+    Cluster cluster;
+    cluster.AddNode("node-1");
+    cluster.StopAfter(turns);
+    cluster.Create(client::kDeployments, R"({"metadata":{"name":"web"},"spec":{"replicas":9,
+      "selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},
+      "spec":{"containers":[{"name":"c","image":"i"}]}}}})");
+    cluster.Advance(10s);
+    EXPECT_LE(cluster.Pods("web-").size(), 9U);
+  }
+}
+
 TEST(PodsToGiveUpTest, UnboundThenUnreadyThenCheapThenCrowded) {
   const auto pod = [](const char* name, const char* node, bool ready, const char* cost) {
     api::Editor edit;
@@ -208,12 +220,11 @@ TEST(PodsToGiveUpTest, UnboundThenUnreadyThenCheapThenCrowded) {
     condition.Set("status", ready ? "True" : "False");
     return std::move(edit).Finish();
   };
-  const std::vector<Object> pods = {
-      pod("alone", "b", true, "0"), pod("dear", "a", true, "5"), pod("crowded", "a", true, "0"),
-      pod("cheap", "b2", true, "-5"), pod("unready", "c", false, "9"), pod("unbound", "", true, "9")};
+  const std::vector<Object> pods = {pod("alone", "b", true, "0"),    pod("dear", "a", true, "5"),
+                                    pod("crowded", "a", true, "0"),  pod("cheap", "b2", true, "-5"),
+                                    pod("unready", "c", false, "9"), pod("unbound", "", true, "9")};
   std::vector<std::string> order;
-  for (const Object& given : PodsToGiveUp(pods, pods, 5, Time{}))
-    order.emplace_back(given.name());
+  for (const Object& given : PodsToGiveUp(pods, pods, 5, Time{})) order.emplace_back(given.name());
   EXPECT_THAT(order, ::testing::ElementsAre("unbound", "unready", "cheap", "crowded", "alone"));
 }
 

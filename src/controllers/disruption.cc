@@ -17,7 +17,8 @@ using api::Object;
 using api::Value;
 
 constexpr Gvr kBudgets{"policy", "v1", "poddisruptionbudgets"};
-constexpr Duration kDeletionTimeout = 2min;  // an evicted Pod that is not deleted by then counts again
+constexpr Duration kDeletionTimeout =
+    2min;  // an evicted Pod that is not deleted by then counts again
 
 }  // namespace
 

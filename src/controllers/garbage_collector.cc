@@ -60,7 +60,8 @@ GarbageCollector::GarbageCollector(Deps deps, std::shared_ptr<const api::Registr
     collections_.push_back(collection);
     writers_.push_back(std::make_unique<Writer>(*this, collection.gvr));
     const size_t index = collections_.size() - 1;
-    Hear(writers_.back()->cache(), [this, index](const Change& change) { OnChange(index, change); });
+    Hear(writers_.back()->cache(),
+         [this, index](const Change& change) { OnChange(index, change); });
   }
 }
 
@@ -93,7 +94,8 @@ void GarbageCollector::OnChange(size_t collection, const Change& change) {
   node.collection = collection;
   node.name = change.name();
   std::set<std::string> owners;
-  bool look = IsDeleting(object) && (HasFinalizer(object, kForeground) || HasFinalizer(object, kOrphan));
+  bool look =
+      IsDeleting(object) && (HasFinalizer(object, kForeground) || HasFinalizer(object, kOrphan));
   for (Value reference : object["metadata"]["ownerReferences"].items()) {
     const std::string owner(reference["uid"].AsString());
     owners.insert(owner);
@@ -193,13 +195,14 @@ void GarbageCollector::Ask(const std::shared_ptr<Verdict>& verdict, Value refere
   const ObjectName name{resource->namespaced ? std::string(verdict->object.ns()) : "",
                         std::string(reference["name"].AsString())};
   client().Get(gvr, name, Guarded([verdict, uid, join](Result<Object> owner) {
-    if (!owner && owner.error().code != 404) return join->Failed(std::move(owner).error());
-    if (!owner || owner->uid() != uid) {
-      verdict->owners[uid] = Owner::kDangling;
-    } else if (WaitsForDependents(*owner)) {
-      verdict->owners[uid] = Owner::kWaiting;
-    }
-  }));
+                 if (!owner && owner.error().code != 404)
+                   return join->Failed(std::move(owner).error());
+                 if (!owner || owner->uid() != uid) {
+                   verdict->owners[uid] = Owner::kDangling;
+                 } else if (WaitsForDependents(*owner)) {
+                   verdict->owners[uid] = Owner::kWaiting;
+                 }
+               }));
 }
 
 void GarbageCollector::Judge(const Verdict& verdict, Done done) {

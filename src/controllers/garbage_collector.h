@@ -59,8 +59,8 @@ class GarbageCollector : public Reconciler {
 
   const std::shared_ptr<const api::Registry> registry_;
   std::vector<Collection> collections_;
-  std::vector<std::unique_ptr<Writer>> writers_;  // by collection
-  std::unordered_map<std::string, Node> nodes_;   // by uid
+  std::vector<std::unique_ptr<Writer>> writers_;                       // by collection
+  std::unordered_map<std::string, Node> nodes_;                        // by uid
   std::unordered_map<std::string, std::set<std::string>> dependents_;  // owner to its dependents
 };
 

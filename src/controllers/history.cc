@@ -62,16 +62,15 @@ void CountCollision(Writer& owners, const Object& owner, const std::shared_ptr<J
 void MakeRevision(Writer& revisions, Writer& owners, const Object& owner, Object wanted,
                   History history, const std::shared_ptr<Join>& join,
                   std::function<void(History)> then) {
-  revisions.Create(
-      std::move(wanted), [&owners, owner, history = std::move(history), join,
-                          then = std::move(then)](Result<Object> made) mutable {
-        if (made) {
-          history.current = *std::move(made);
-          return then(std::move(history));
-        }
-        if (made.error().Is("AlreadyExists")) return CountCollision(owners, owner, join);
-        join->Failed(std::move(made).error());
-      });
+  revisions.Create(std::move(wanted), [&owners, owner, history = std::move(history), join,
+                                       then = std::move(then)](Result<Object> made) mutable {
+    if (made) {
+      history.current = *std::move(made);
+      return then(std::move(history));
+    }
+    if (made.error().Is("AlreadyExists")) return CountCollision(owners, owner, join);
+    join->Failed(std::move(made).error());
+  });
 }
 
 void Renumber(Writer& revisions, int64_t revision, History history,

@@ -13,8 +13,8 @@ using api::Mut;
 using api::Object;
 using api::Value;
 
-constexpr int64_t kBurst = 500;             // Pods made or removed in one round
-constexpr size_t kMaxGeneratedBase = 58;    // apimachinery names.MaxGeneratedNameLength
+constexpr int64_t kBurst = 500;                     // Pods made or removed in one round
+constexpr size_t kMaxGeneratedBase = 58;            // apimachinery names.MaxGeneratedNameLength
 constexpr std::string_view kOrphanPrefix = "pod/";  // keys of Pods whose Job is gone
 constexpr const char* kIndexVariable = "JOB_COMPLETION_INDEX";
 
@@ -120,18 +120,16 @@ void JobController::Reconcile(const ObjectName& key, Done done) {
                               done = std::move(done)](Status managed) mutable {
     // A Job cannot end while some of its Pods could not be deleted.
     if (!*go_on || (!managed && *removing)) return done(std::move(managed));
-    Track(key, std::move(uid), true,
-          [done = std::move(done), managed](Status tracked) mutable {
-            done(managed ? std::move(tracked) : std::move(managed));
-          });
+    Track(key, std::move(uid), true, [done = std::move(done), managed](Status tracked) mutable {
+      done(managed ? std::move(tracked) : std::move(managed));
+    });
   });
   const auto state = Assess(key, job.uid(), join);
   if (!state) return;
   *go_on = true;
   if (state->finish) {
     *removing = true;
-    for (const Object& pod : state->active)
-      DeletePod(pods_, events(), job, pod, join->Piece());
+    for (const Object& pod : state->active) DeletePod(pods_, events(), job, pod, join->Piece());
   } else if (!IsDeleting(job)) {
     Manage(*state, join);
   }
@@ -165,7 +163,8 @@ void JobController::Manage(const JobState& state, const std::shared_ptr<Join>& j
   if (missing > 0) StartPods(state, std::min(missing, kBurst), join);
 }
 
-void JobController::StartPods(const JobState& state, int64_t count, const std::shared_ptr<Join>& join) {
+void JobController::StartPods(const JobState& state, int64_t count,
+                              const std::shared_ptr<Join>& join) {
   const ObjectName key = NameOf(state.job);
   if (!state.limits_per_index()) {
     const Duration left = state.backoff.Left(Now());
@@ -293,7 +292,8 @@ void JobController::Track(const ObjectName& key, std::string uid, bool managed, 
   const JobTracking tracking = TrackJob(*state, status, Now());
   Object next = jobs_.Finish(std::move(edit));
   const JobBackoff backoff = state->backoff;
-  auto then = [this, key, backoff, tracking, done = std::move(done)](Result<Object> stored) mutable {
+  auto then = [this, key, backoff, tracking,
+               done = std::move(done)](Result<Object> stored) mutable {
     if (!stored) return done(Fail(std::move(stored).error()));
     if (!IsJobFinished(*stored)) backoffs_[key] = backoff;
     if (tracking.finished) TellEnd(*stored);
@@ -341,11 +341,12 @@ void TtlAfterFinishedController::Reconcile(const ObjectName& key, Done done) {
     EnqueueAfter(key, left);
     return done({});
   }
-  jobs_.Delete(job,
-               [done = std::move(done)](Result<Object> gone) mutable {
-                 done(gone ? Status() : Fail(std::move(gone).error()));
-               },
-               {.propagation = "Foreground", .resource_version = std::string(job.resource_version())});
+  jobs_.Delete(
+      job,
+      [done = std::move(done)](Result<Object> gone) mutable {
+        done(gone ? Status() : Fail(std::move(gone).error()));
+      },
+      {.propagation = "Foreground", .resource_version = std::string(job.resource_version())});
 }
 
 }  // namespace sextant::controllers

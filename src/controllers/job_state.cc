@@ -160,8 +160,8 @@ bool IsIndexFailed(const JobState& state, const Object& pod) {
   if (!CountsAsFailed(state, pod)) return false;
   const FailureVerdict verdict = JudgeFailure(state.spec()["podFailurePolicy"], pod);
   if (verdict.action == "FailIndex") return true;
-  return verdict.counts && NumberIn(pod, kIndexFailures).value_or(0) >=
-                               state.spec()["backoffLimitPerIndex"].AsInt();
+  return verdict.counts &&
+         NumberIn(pod, kIndexFailures).value_or(0) >= state.spec()["backoffLimitPerIndex"].AsInt();
 }
 
 void AssessIndexes(JobState& state) {
@@ -177,7 +177,8 @@ void AssessIndexes(JobState& state) {
     if (const auto index = IndexOf(pod)) active.Add(*index);
   for (const Object& pod : state.pods) {
     if (!IsTracked(pod) || !HasValidIndex(state, pod)) continue;
-    if (pod["status"]["phase"].AsString() == "Succeeded") state.succeeded_indexes.Add(*IndexOf(pod));
+    if (pod["status"]["phase"].AsString() == "Succeeded")
+      state.succeeded_indexes.Add(*IndexOf(pod));
     if (state.failed_indexes && IsIndexFailed(state, pod)) state.failed_indexes->Add(*IndexOf(pod));
   }
   state.succeeded = state.succeeded_indexes.size();
@@ -287,14 +288,12 @@ FailureVerdict JudgeFailure(Value policy, const Object& pod) {
     const Value match = by_code ? MatchExitCodes(rule, pod) : MatchConditions(rule, pod);
     if (!match) continue;
     if (action != "FailJob") return {action, action != "Ignore", ""};
-    std::string what =
-        by_code ? fmt::format("Container {} for pod {}/{} failed with exit code {}",
-                              match["name"].AsString(), pod.ns(), pod.name(),
-                              match["state"]["terminated"]["exitCode"].AsInt())
-                : fmt::format("Pod {}/{} has condition {}", pod.ns(), pod.name(),
-                              match["type"].AsString());
-    return {action, true,
-            fmt::format("{} matching {} rule at index {}", what, action, number)};
+    std::string what = by_code ? fmt::format("Container {} for pod {}/{} failed with exit code {}",
+                                             match["name"].AsString(), pod.ns(), pod.name(),
+                                             match["state"]["terminated"]["exitCode"].AsInt())
+                               : fmt::format("Pod {}/{} has condition {}", pod.ns(), pod.name(),
+                                             match["type"].AsString());
+    return {action, true, fmt::format("{} matching {} rule at index {}", what, action, number)};
   }
   return {};
 }
@@ -332,8 +331,8 @@ JobState AssessJob(const Object& job, std::vector<Object> pods, JobBackoff befor
   const auto count = [](const auto& list) { return static_cast<int64_t>(list.size()); };
   state.succeeded =
       job["status"]["succeeded"].AsInt() + count(succeeded) + count(state.uncounted_succeeded);
-  state.failed = job["status"]["failed"].AsInt() + count(failed) - ignored +
-                 count(state.uncounted_failed);
+  state.failed =
+      job["status"]["failed"].AsInt() + count(failed) - ignored + count(state.uncounted_failed);
   state.backoff = NextBackoff(before, succeeded, failed);
   if (state.is_indexed()) AssessIndexes(state);
   AssessFinish(state, now);
@@ -389,10 +388,10 @@ bool FinishJob(const JobState& state, Mut status, bool settled, Time now) {
   }
   if (!settled || state.terminating > 0 || !state.active.empty()) return false;
   const bool success = state.finish->type == "SuccessCriteriaMet";
-  SetCondition(conditions,
-               {success ? "Complete" : "Failed", "True", state.finish->reason,
-                state.finish->message},
-               now, "lastProbeTime");
+  SetCondition(
+      conditions,
+      {success ? "Complete" : "Failed", "True", state.finish->reason, state.finish->message}, now,
+      "lastProbeTime");
   if (success) status.Set("completionTime", FormatTime(now));
   return true;
 }
@@ -457,9 +456,8 @@ std::vector<Object> JobPodsToRemove(const JobState& state, int64_t count, Time n
       const size_t doubled = pods.size() - 1;
       const std::vector<Object> first = PodsToGiveUp(pods, {}, doubled, now);
       for (Object& pod : pods) {
-        const bool given = std::any_of(first.begin(), first.end(), [&](const Object& each) {
-          return each.uid() == pod.uid();
-        });
+        const bool given = std::any_of(first.begin(), first.end(),
+                                       [&](const Object& each) { return each.uid() == pod.uid(); });
         (given ? remove : left).push_back(std::move(pod));
       }
     }

@@ -39,8 +39,8 @@ struct JobState {
   int64_t failed = 0;
   std::set<std::string> uncounted_succeeded;  // uids
   std::set<std::string> uncounted_failed;
-  IndexSet counted_indexes;            // as in the status
-  IndexSet succeeded_indexes;          // with new ones
+  IndexSet counted_indexes;    // as in the status
+  IndexSet succeeded_indexes;  // with new ones
   std::optional<IndexSet> failed_indexes;
   std::map<int64_t, api::Object> delayed;  // by index: failed Pods kept until they are replaced
   JobBackoff backoff;
@@ -68,7 +68,7 @@ Time FinishedAt(const api::Object& pod);
 struct FailureVerdict {
   std::string_view action;  // "" where no rule matched
   bool counts = true;
-  std::string message;      // of FailJob
+  std::string message;  // of FailJob
 };
 FailureVerdict JudgeFailure(api::Value policy, const api::Object& pod);
 

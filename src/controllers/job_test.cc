@@ -1,6 +1,5 @@
-#include <gmock/gmock.h>
-
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 
 #include "controllers/job_state.h"
 #include "controllers/objects.h"
@@ -10,19 +9,25 @@ namespace sextant::controllers {
 namespace {
 
 using namespace std::chrono_literals;
+using api::Object;
+using testing::Cluster;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-using api::Object;
-using testing::Cluster;
 
 const ObjectName kSum{"default", "sum"};
 
 TEST(IndexSetTest, ReadsAndPrintsTheCompressedForm) {
-  for (const auto& [text, printed] : std::vector<std::pair<std::string, std::string>>{
-           {"", ""}, {"3", "3"}, {"0,1", "0,1"}, {"0-1", "0,1"}, {"0,1,2", "0-2"},
-           {"1,3-4,5", "1,3-5"}, {"x,2,4-", "2"}, {"8,9,10-20", "8,9"}}) {
+  for (const auto& [text, printed] :
+       std::vector<std::pair<std::string, std::string>>{{"", ""},
+                                                        {"3", "3"},
+                                                        {"0,1", "0,1"},
+                                                        {"0-1", "0,1"},
+                                                        {"0,1,2", "0-2"},
+                                                        {"1,3-4,5", "1,3-5"},
+                                                        {"x,2,4-", "2"},
+                                                        {"8,9,10-20", "8,9"}}) {
     EXPECT_EQ(IndexSet::Parse(text, 10).ToString(), printed) << text;
   }
 }
@@ -164,12 +169,14 @@ TEST_F(JobTest, AFailurePolicyEndsTheJobAtOnce) {
   Make(R"("podFailurePolicy":{"rules":[{"action":"FailJob","onExitCodes":)"
        R"({"operator":"In","values":[42]}}]},)");
   End("Failed", 1,
-      R"(,"containerStatuses":[{"name":"c","image":"i","imageID":"","ready":false,"restartCount":0,)"
+      R"(,"containerStatuses":[{"name":"c","image":"i","imageID":"","ready":false,)"
+      R"("restartCount":0,)"
       R"("state":{"terminated":{"exitCode":42,"reason":"Error"}}}])");
   EXPECT_EQ(Reason("Failed"), "PodFailurePolicy");
   const Object job = Get();
-  EXPECT_THAT(std::string(FindCondition(job["status"]["conditions"], "Failed")["message"].AsString()),
-              HasSubstr("failed with exit code 42 matching FailJob rule at index 0"));
+  EXPECT_THAT(
+      std::string(FindCondition(job["status"]["conditions"], "Failed")["message"].AsString()),
+      HasSubstr("failed with exit code 42 matching FailJob rule at index 0"));
 }
 
 TEST_F(JobTest, SuspendsAndResumes) {

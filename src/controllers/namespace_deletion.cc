@@ -105,9 +105,8 @@ void NamespaceController::Reconcile(const ObjectName& key, Done done) {
 }
 
 void NamespaceController::Others(std::shared_ptr<Round> round, Done done) {
-  const auto join = JoinThen([this, round, done = std::move(done)](Status) mutable {
-    Tell(round, std::move(done));
-  });
+  const auto join = JoinThen(
+      [this, round, done = std::move(done)](Status) mutable { Tell(round, std::move(done)); });
   for (const Collection& collection : collections_)
     if (collection.namespaced && collection.gvr != client::kPods) Empty(round, collection, join);
 }
@@ -117,31 +116,31 @@ void NamespaceController::Empty(const std::shared_ptr<Round>& round, const Colle
                                 const std::shared_ptr<Join>& join) {
   client::ListOptions which;
   which.ns = round->space.name();
-  client().DeleteCollection(
-      collection.gvr, which, {.propagation = "Background"},
-      Guarded([this, round, collection, join](Result<Object> gone) {
-        if (!gone && gone.error().code != 404) round->errors.push_back(gone.error().message);
-        Count(round, collection, join);
-      }));
+  client().DeleteCollection(collection.gvr, which, {.propagation = "Background"},
+                            Guarded([this, round, collection, join](Result<Object> gone) {
+                              if (!gone && gone.error().code != 404)
+                                round->errors.push_back(gone.error().message);
+                              Count(round, collection, join);
+                            }));
 }
 
 void NamespaceController::Count(const std::shared_ptr<Round>& round, const Collection& collection,
                                 const std::shared_ptr<Join>& join) {
   client::ListOptions which;
   which.ns = round->space.name();
-  client().List(collection.gvr, which,
-                Guarded([round, collection, join](Result<client::List> left) {
-                  if (!left) {
-                    if (left.error().code != 404) round->errors.push_back(left.error().message);
-                    return;
-                  }
-                  if (left->items.empty()) return;
-                  round->remaining[fmt::format("{}.{}", collection.gvr.resource,
-                                               collection.gvr.group)] = left->items.size();
-                  for (const Object& item : left->items)
-                    for (Value finalizer : item["metadata"]["finalizers"].items())
-                      ++round->finalizers[std::string(finalizer.AsString())];
-                }));
+  client().List(
+      collection.gvr, which, Guarded([round, collection, join](Result<client::List> left) {
+        if (!left) {
+          if (left.error().code != 404) round->errors.push_back(left.error().message);
+          return;
+        }
+        if (left->items.empty()) return;
+        round->remaining[fmt::format("{}.{}", collection.gvr.resource, collection.gvr.group)] =
+            left->items.size();
+        for (const Object& item : left->items)
+          for (Value finalizer : item["metadata"]["finalizers"].items())
+            ++round->finalizers[std::string(finalizer.AsString())];
+      }));
 }
 
 void NamespaceController::Tell(std::shared_ptr<Round> round, Done done) {
@@ -168,11 +167,12 @@ void NamespaceController::Finalize(const Object& space, Done done) {
   Mut finalizers = edit["spec"]["finalizers"];
   for (size_t i = finalizers.size(); i-- > 0;)
     if (finalizers.at(i).AsString() == kFinalizer) finalizers.EraseAt(i);
-  namespaces_.Update(namespaces_.Finish(std::move(edit)),
-                     [done = std::move(done)](Result<Object> updated) mutable {
-                       done(updated ? Status() : Fail(std::move(updated).error()));
-                     },
-                     "finalize");
+  namespaces_.Update(
+      namespaces_.Finish(std::move(edit)),
+      [done = std::move(done)](Result<Object> updated) mutable {
+        done(updated ? Status() : Fail(std::move(updated).error()));
+      },
+      "finalize");
 }
 
 }  // namespace sextant::controllers

@@ -77,13 +77,13 @@ class NamespaceObjects : public Reconciler {
 }  // namespace
 
 std::unique_ptr<Controller> MakeServiceAccountController(Deps deps) {
-  return std::make_unique<NamespaceObjects>(deps, Wanted{"service-account-controller",
-                                                         client::kServiceAccounts, "default",
-                                                         [](Mut root) {
-                                                           root.Set("apiVersion", "v1");
-                                                           root.Set("kind", "ServiceAccount");
-                                                         },
-                                                         nullptr});
+  return std::make_unique<NamespaceObjects>(
+      deps, Wanted{"service-account-controller", client::kServiceAccounts, "default",
+                   [](Mut root) {
+                     root.Set("apiVersion", "v1");
+                     root.Set("kind", "ServiceAccount");
+                   },
+                   nullptr});
 }
 
 std::unique_ptr<Controller> MakeRootCaPublisher(Deps deps, std::string ca_pem) {
@@ -99,8 +99,8 @@ std::unique_ptr<Controller> MakeRootCaPublisher(Deps deps, std::string ca_pem) {
            !have["metadata"]["annotations"][kDescription].AsString().empty();
   };
   return std::make_unique<NamespaceObjects>(
-      deps, Wanted{"root-ca-cert-publisher", client::kConfigMaps, std::string(kRootCa), fill,
-                   is_right});
+      deps,
+      Wanted{"root-ca-cert-publisher", client::kConfigMaps, std::string(kRootCa), fill, is_right});
 }
 
 }  // namespace sextant::controllers

@@ -106,9 +106,9 @@ NodeLifecycleController::NodeLifecycleController(Deps deps)
 void NodeLifecycleController::OnNode(const Change& change) {
   const ObjectName name = change.name();
   if (change.deleted()) {
-    events().Normal(change.before, "RemovingNode",
-                    fmt::format("Node {} event: Removing Node {} from Controller", name.name,
-                                name.name));
+    events().Normal(
+        change.before, "RemovingNode",
+        fmt::format("Node {} event: Removing Node {} from Controller", name.name, name.name));
     health_.erase(name.name);
     return;
   }
@@ -168,21 +168,19 @@ void NodeLifecycleController::MarkUnknown(const Object& node, Done done) {
           .Set("lastHeartbeatTime", node["metadata"]["creationTimestamp"]);
     }
   }
-  nodes_.UpdateStatus(
-      nodes_.Finish(std::move(edit)),
-      [this, was_ready, done = std::move(done)](Result<Object> updated) mutable {
-        if (!updated) return done(Fail(std::move(updated).error()));
-        const Object now_unknown = *updated;
-        const auto join =
-            JoinThen([this, now_unknown, done = std::move(done)](Status status) mutable {
-              if (!status) return done(std::move(status));
-              Taint(now_unknown, std::move(done));
-            });
-        if (!was_ready) return;
-        events().Normal(now_unknown, "NodeNotReady",
-                        fmt::format("Node {} status is now: NodeNotReady", now_unknown.name()));
-        MarkPodsNotReady(now_unknown, join);
-      });
+  nodes_.UpdateStatus(nodes_.Finish(std::move(edit)), [this, was_ready, done = std::move(done)](
+                                                          Result<Object> updated) mutable {
+    if (!updated) return done(Fail(std::move(updated).error()));
+    const Object now_unknown = *updated;
+    const auto join = JoinThen([this, now_unknown, done = std::move(done)](Status status) mutable {
+      if (!status) return done(std::move(status));
+      Taint(now_unknown, std::move(done));
+    });
+    if (!was_ready) return;
+    events().Normal(now_unknown, "NodeNotReady",
+                    fmt::format("Node {} status is now: NodeNotReady", now_unknown.name()));
+    MarkPodsNotReady(now_unknown, join);
+  });
 }
 
 void NodeLifecycleController::MarkPodsNotReady(const Object& node,
@@ -218,8 +216,9 @@ bool NodeLifecycleController::MayTaint(const Object& node) {
   if (all_silent_) return false;
   Zone& zone = zones_[ZoneOf(node)];
   const size_t size = zone.ready + zone.silent;
-  const bool partial = zone.ready > 0 && zone.silent > 2 &&
-                       static_cast<double>(zone.silent) >= kUnhealthyShare * static_cast<double>(size);
+  const bool partial =
+      zone.ready > 0 && zone.silent > 2 &&
+      static_cast<double>(zone.silent) >= kUnhealthyShare * static_cast<double>(size);
   if (partial && size <= kLargeZone) return false;
   if (Now() < zone.next_taint) return false;
   zone.next_taint = Now() + (partial ? kTaintEveryReduced : kTaintEvery);
@@ -257,7 +256,8 @@ void NodeLifecycleController::Taint(const Object& node, Done done) {
   bool changed = LabelsDiffer(node);
   for (Value taint : have.items()) {
     const TaintOf is{taint["key"].AsString(), taint["effect"].AsString()};
-    const bool stays = !IsOurs(taint) || std::find(wanted.begin(), wanted.end(), is) != wanted.end();
+    const bool stays =
+        !IsOurs(taint) || std::find(wanted.begin(), wanted.end(), is) != wanted.end();
     if (stays) taints.Append().Set(taint);
     changed = changed || !stays;
   }

@@ -1,4 +1,5 @@
-// Namespaces and nodes: what stands in every namespace, what happens to silent nodes and their Pods.
+// Namespaces and nodes: what stands in every namespace, what happens to silent nodes and their
+// Pods.
 #include <gmock/gmock.h>
 
 #include "controllers/objects.h"
@@ -8,12 +9,12 @@ namespace sextant::controllers {
 namespace {
 
 using namespace std::chrono_literals;
+using api::Object;
+using testing::Cluster;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
-using api::Object;
-using testing::Cluster;
 
 std::vector<std::string> Taints(Cluster& cluster, const std::string& node) {
   std::vector<std::string> taints;
@@ -49,7 +50,8 @@ TEST(NodeLifecycleTest, ConditionsAndCordonShowAsTaints) {
   cluster.AddNode("node-1");
   EXPECT_THAT(Taints(cluster, "node-1"), IsEmpty());
   cluster.Patch(client::kNodes, {"", "node-1"}, R"({"spec":{"unschedulable":true}})");
-  EXPECT_THAT(Taints(cluster, "node-1"), ElementsAre("node.kubernetes.io/unschedulable:NoSchedule"));
+  EXPECT_THAT(Taints(cluster, "node-1"),
+              ElementsAre("node.kubernetes.io/unschedulable:NoSchedule"));
   cluster.Patch(client::kNodes, {"", "node-1"}, R"({"spec":{"unschedulable":null}})");
   cluster.Patch(client::kNodes, {"", "node-1"},
                 R"({"status":{"conditions":[{"type":"Ready","status":"True"},)"
@@ -124,10 +126,8 @@ TEST(NodeLifecycleTest, WhenAllNodesAreSilentNoneIsEmptied) {
   cluster.AddNode("node-1");
   cluster.AddNode("node-2");
   cluster.Advance(120s);
-  EXPECT_THAT(Taints(cluster, "node-1"),
-              ElementsAre("node.kubernetes.io/unreachable:NoSchedule"));
-  EXPECT_THAT(Taints(cluster, "node-2"),
-              ElementsAre("node.kubernetes.io/unreachable:NoSchedule"));
+  EXPECT_THAT(Taints(cluster, "node-1"), ElementsAre("node.kubernetes.io/unreachable:NoSchedule"));
+  EXPECT_THAT(Taints(cluster, "node-2"), ElementsAre("node.kubernetes.io/unreachable:NoSchedule"));
 }
 
 TEST(TaintEvictionTest, WhatIsNotToleratedGoesAtOnce) {

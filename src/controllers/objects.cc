@@ -135,9 +135,7 @@ void ForOwners(const Change& child, client::Informer& owners, std::string_view k
   }
 }
 
-bool IsPodReady(const Object& pod) {
-  return IsConditionTrue(pod["status"]["conditions"], "Ready");
-}
+bool IsPodReady(const Object& pod) { return IsConditionTrue(pod["status"]["conditions"], "Ready"); }
 
 bool IsPodTerminal(const Object& pod) {
   const std::string_view phase = pod["status"]["phase"].AsString();
@@ -175,7 +173,8 @@ void FillPodFromTemplate(Mut pod, Value pod_template, const Object& owner) {
 
 void CreatePod(Writer& pods, client::EventRecorder& events, const Object& owner, Object pod,
                client::Callback<Object> done) {
-  pods.Create(std::move(pod), [&events, owner, done = std::move(done)](Result<Object> made) mutable {
+  pods.Create(std::move(pod), [&events, owner,
+                               done = std::move(done)](Result<Object> made) mutable {
     if (made) {
       events.Normal(owner, "SuccessfulCreate", fmt::format("Created pod: {}", made->name()));
       return done(std::move(made));
@@ -195,7 +194,8 @@ void DeletePod(Writer& pods, client::EventRecorder& events, const Object& owner,
     if (gone) {
       events.Normal(owner, "SuccessfulDelete", fmt::format("Deleted pod: {}", name));
     } else {
-      events.Warning(owner, "FailedDelete", fmt::format("Error deleting: {}", gone.error().message));
+      events.Warning(owner, "FailedDelete",
+                     fmt::format("Error deleting: {}", gone.error().message));
     }
     done(std::move(gone));
   });
@@ -236,8 +236,8 @@ void StartBatch(std::shared_ptr<SlowStart> state) {
 
 void CreatePods(Writer& pods, client::EventRecorder& events, const Object& owner,
                 std::vector<Object> wanted, const std::shared_ptr<Join>& join) {
-  StartBatch(std::make_shared<SlowStart>(
-      SlowStart{pods, events, owner, std::move(wanted), 0, 1, join}));
+  StartBatch(
+      std::make_shared<SlowStart>(SlowStart{pods, events, owner, std::move(wanted), 0, 1, join}));
 }
 
 Value FindCondition(Value conditions, std::string_view type) {

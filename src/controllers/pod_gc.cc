@@ -79,12 +79,12 @@ void PodGcController::EndOrphans(const std::vector<Object>& pods,
     if (Now() - since < kQuarantine) continue;
     // The cache may lag behind: the server has the last word.
     client().Get(client::kNodes, {"", node}, Guarded([this, node, join](Result<Object> found) {
-      if (found || found.error().code != 404) return;
-      for (const Object& pod : pods_.cache().List()) {
-        if (pod["spec"]["nodeName"].AsString() != node) continue;
-        End(pod, "DeletionByPodGC", "PodGC: node no longer exists", join);
-      }
-    }));
+                   if (found || found.error().code != 404) return;
+                   for (const Object& pod : pods_.cache().List()) {
+                     if (pod["spec"]["nodeName"].AsString() != node) continue;
+                     End(pod, "DeletionByPodGC", "PodGC: node no longer exists", join);
+                   }
+                 }));
   }
 }
 

@@ -85,7 +85,9 @@ Writer::Writer(Reconciler& controller, Gvr gvr)
       message_(MessageOf(gvr)),
       subscription_(cache_.Subscribe([this](const Change& change) { Look(change.name()); })) {}
 
+// A Writer goes because its controller does: what waits here must not run on the rest of it.
 Writer::~Writer() {
+  controller_.alive_.reset();
   for (auto& [name, waiter] : waiters_) controller_.loop().Cancel(waiter.timer);
 }
 
@@ -110,17 +112,18 @@ void Writer::Look(const ObjectName& name) {
   }
   // In a turn of their own: handlers of the informer see the change first.
   for (Task& task : ready) {
-    controller_.loop().Post([alive = std::weak_ptr<bool>(alive_), task = std::move(task)]() mutable {
-      if (alive.lock()) task();
-    });
+    controller_.loop().Post(
+        [alive = std::weak_ptr<bool>(alive_), task = std::move(task)]() mutable {
+          if (alive.lock()) task();
+        });
   }
 }
 
 void Writer::Await(const ObjectName& name, std::function<bool()> shown, Task then) {
   if (shown()) return then();
   const auto at = waiters_.emplace(name, Waiter{std::move(shown), std::move(then)});
-  at->second.timer = controller_.loop().After(
-      kCacheLimit, [this, alive = std::weak_ptr<bool>(alive_), at] {
+  at->second.timer =
+      controller_.loop().After(kCacheLimit, [this, alive = std::weak_ptr<bool>(alive_), at] {
         if (!alive.lock()) return;
         Task task = std::move(at->second.then);
         waiters_.erase(at);
@@ -130,13 +133,14 @@ void Writer::Await(const ObjectName& name, std::function<bool()> shown, Task the
 
 void Writer::AwaitRevision(const ObjectName& name, const Object& written, Task then) {
   const std::string wanted(written.resource_version());
-  Await(name,
-        [this, name, wanted] {
-          const Object seen = cache_.Get(name);
-          return (seen && RevisionAtLeast(seen.resource_version(), wanted)) ||
-                 RevisionAtLeast(cache_.resource_version(), wanted);
-        },
-        std::move(then));
+  Await(
+      name,
+      [this, name, wanted] {
+        const Object seen = cache_.Get(name);
+        return (seen && RevisionAtLeast(seen.resource_version(), wanted)) ||
+               RevisionAtLeast(cache_.resource_version(), wanted);
+      },
+      std::move(then));
 }
 
 Callback<Object> Writer::WhenShown(ObjectName name, Callback<Object> done) {
@@ -174,19 +178,21 @@ void Writer::Patch(const Object& target, client::PatchType type, Object patch,
 void Writer::Delete(const Object& target, Callback<Object> done, client::DeleteOptions options) {
   const ObjectName name = NameOf(target);
   options.uid = target.uid();
-  controller_.client().Delete(
-      gvr_, name, std::move(options),
-      [this, alive = std::weak_ptr<bool>(alive_), name, target,
-       done = std::move(done)](Result<Object> result) mutable {
-        if (!alive.lock()) return;
-        if (!result && !IsSilent(result.error())) return done(std::move(result));
-        Await(name,
-              [this, name, uid = std::string(target.uid())] {
-                const Object seen = cache_.Get(name);
-                return !seen || seen.uid() != uid || seen["metadata"]["deletionTimestamp"];
-              },
-              [done = std::move(done), target]() mutable { done(target); });
-      });
+  controller_.client().Delete(gvr_, name, std::move(options),
+                              [this, alive = std::weak_ptr<bool>(alive_), name, target,
+                               done = std::move(done)](Result<Object> result) mutable {
+                                if (!alive.lock()) return;
+                                if (!result && !IsSilent(result.error()))
+                                  return done(std::move(result));
+                                Await(
+                                    name,
+                                    [this, name, uid = std::string(target.uid())] {
+                                      const Object seen = cache_.Get(name);
+                                      return !seen || seen.uid() != uid ||
+                                             seen["metadata"]["deletionTimestamp"];
+                                    },
+                                    [done = std::move(done), target]() mutable { done(target); });
+                              });
 }
 
 }  // namespace sextant::controllers

@@ -37,7 +37,7 @@ using client::ObjectName;
 using Done = std::move_only_function<void(Status)>;
 
 struct Deps {
-  client::Client& client;             // for writes: made for this controller's own account
+  client::Client& client;              // for writes: made for this controller's own account
   client::SharedInformers& informers;  // for reads: shared by all controllers
   Random& random;
 };
@@ -147,14 +147,14 @@ class Writer {
   api::Object Finish(api::Editor edit) const { return std::move(edit).Finish(message_); }
 
   void Create(api::Object object, client::Callback<api::Object> done);
-  void Update(api::Object object, client::Callback<api::Object> done,
-              std::string subresource = "");
+  void Update(api::Object object, client::Callback<api::Object> done, std::string subresource = "");
   void UpdateStatus(api::Object object, client::Callback<api::Object> done) {
     Update(std::move(object), std::move(done), "status");
   }
   void Patch(const api::Object& target, client::PatchType type, api::Object patch,
              client::Callback<api::Object> done, std::string subresource = "");
-  // With the uid as precondition; what is gone already, or is another one by now, counts as deleted.
+  // With the uid as precondition; what is gone already, or is another one by now, counts as
+  // deleted.
   void Delete(const api::Object& target, client::Callback<api::Object> done,
               client::DeleteOptions options = {});
 

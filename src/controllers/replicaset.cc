@@ -104,7 +104,8 @@ ReplicaSetController::ReplicaSetController(Deps deps)
   AddOwnerIndex(pods_.cache());
   Hear(sets_.cache(), [this](const Change& change) { Enqueue(change.name()); });
   Hear(pods_.cache(), [this](const Change& change) {
-    ForOwners(change, sets_.cache(), "ReplicaSet", [this](const ObjectName& name) { Enqueue(name); });
+    ForOwners(change, sets_.cache(), "ReplicaSet",
+              [this](const ObjectName& name) { Enqueue(name); });
   });
 }
 
@@ -214,7 +215,8 @@ void ReplicaSetController::WriteStatus(const Object& seen, const Status& managed
   if (managed) {
     RemoveCondition(status["conditions"], "ReplicaFailure");
   } else if (!FindCondition(set["status"]["conditions"], "ReplicaFailure")) {
-    const bool short_of = static_cast<int64_t>(pods.active.size()) < set["spec"]["replicas"].AsInt(1);
+    const bool short_of =
+        static_cast<int64_t>(pods.active.size()) < set["spec"]["replicas"].AsInt(1);
     SetCondition(status["conditions"],
                  {"ReplicaFailure", "True", short_of ? "FailedCreate" : "FailedDelete",
                   managed.error().message},

@@ -25,8 +25,7 @@ ClusterRoleAggregation::ClusterRoleAggregation(Deps deps)
       roles_(*this, kClusterRoles) {
   Hear(roles_.cache(), [this](const Change& change) {
     if (change.after["aggregationRule"]) Enqueue(change.name());
-    if (change.before && change.after &&
-        Equal(change.before["rules"], change.after["rules"]) &&
+    if (change.before && change.after && Equal(change.before["rules"], change.after["rules"]) &&
         Equal(change.before["metadata"]["labels"], change.after["metadata"]["labels"])) {
       return;
     }

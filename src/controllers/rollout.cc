@@ -132,8 +132,7 @@ Rollout MakeRollout(const Object& deployment, std::vector<Object> replica_sets) 
   rollout.deployment = deployment;
   std::sort(replica_sets.begin(), replica_sets.end(), Older);
   for (Object& set : replica_sets) {
-    if (!rollout.fresh &&
-        SameTemplate(set["spec"]["template"], deployment["spec"]["template"])) {
+    if (!rollout.fresh && SameTemplate(set["spec"]["template"], deployment["spec"]["template"])) {
       rollout.fresh = std::move(set);
     } else {
       rollout.old.push_back(std::move(set));
@@ -339,17 +338,16 @@ void FillProgress(const Rollout& rollout, Value status, Mut next, Time now) {
   Mut conditions = next["conditions"];
   const Value present = FindCondition(status["conditions"], "Progressing");
   if (!HasProgressDeadline(deployment)) RemoveCondition(conditions, "Progressing");
-  const bool was_complete =
-      next["replicas"].AsInt() == next["updatedReplicas"].AsInt() &&
-      present["reason"].AsString() == "NewReplicaSetAvailable";
+  const bool was_complete = next["replicas"].AsInt() == next["updatedReplicas"].AsInt() &&
+                            present["reason"].AsString() == "NewReplicaSetAvailable";
   if (HasProgressDeadline(deployment) && !was_complete) {
     const Value counted = next.Snapshot();
     const std::string who = fmt::format("{} \"{}\"", WordFor(rollout), NameOr(rollout));
     if (IsComplete(deployment, counted)) {
-      PutCondition(conditions,
-                   {"Progressing", "True", "NewReplicaSetAvailable",
-                    who + " has successfully progressed."},
-                   now, "lastUpdateTime");
+      PutCondition(
+          conditions,
+          {"Progressing", "True", "NewReplicaSetAvailable", who + " has successfully progressed."},
+          now, "lastUpdateTime");
     } else if (IsProgressing(status, counted)) {
       // The time of the last progress moves though the reason may stay.
       RemoveCondition(conditions, "Progressing");
@@ -361,10 +359,10 @@ void FillProgress(const Rollout& rollout, Value status, Mut next, Time now) {
             .Set("lastTransitionTime", present["lastTransitionTime"].AsString());
       }
     } else if (HasTimedOut(deployment, present, now)) {
-      PutCondition(conditions,
-                   {"Progressing", "False", "ProgressDeadlineExceeded",
-                    who + " has timed out progressing."},
-                   now, "lastUpdateTime");
+      PutCondition(
+          conditions,
+          {"Progressing", "False", "ProgressDeadlineExceeded", who + " has timed out progressing."},
+          now, "lastUpdateTime");
     }
   }
   FillReplicaFailure(rollout, conditions, now);

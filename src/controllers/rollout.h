@@ -21,8 +21,8 @@ inline constexpr const char* kMaxReplicas = "deployment.kubernetes.io/max-replic
 // A Deployment and what it controls.
 struct Rollout {
   api::Object deployment;
-  api::Object fresh;               // the ReplicaSet of the present template, if there is one
-  std::vector<api::Object> old;    // by age
+  api::Object fresh;             // the ReplicaSet of the present template, if there is one
+  std::vector<api::Object> old;  // by age
 
   int64_t replicas() const { return deployment["spec"]["replicas"].AsInt(1); }
   bool is_rolling() const {

@@ -19,8 +19,8 @@ using api::Value;
 constexpr Gvr kServices{"", "v1", "services"};
 constexpr Gvr kSlices{"discovery.k8s.io", "v1", "endpointslices"};
 constexpr Gvr kEndpoints{"", "v1", "endpoints"};
-constexpr size_t kPerSlice = 100;     // endpoints in one slice
-constexpr size_t kPerSubset = 1000;   // addresses in Endpoints, all in all
+constexpr size_t kPerSlice = 100;    // endpoints in one slice
+constexpr size_t kPerSubset = 1000;  // addresses in Endpoints, all in all
 constexpr std::string_view kServiceName = "kubernetes.io/service-name";
 constexpr std::string_view kManagedBy = "endpointslice.kubernetes.io/managed-by";
 constexpr std::string_view kSliceManager = "endpointslice-controller.k8s.io";
@@ -139,12 +139,10 @@ class EndpointSliceController : public ServiceReconciler {
       : ServiceReconciler(deps, "endpoint-slice-controller"),
         nodes_(Use(client::kNodes)),
         slices_(*this, kSlices) {
-    slices_.cache().AddIndex("service", [](const Object& slice) {
-      return std::vector{ServiceOf(slice)};
-    });
+    slices_.cache().AddIndex("service",
+                             [](const Object& slice) { return std::vector{ServiceOf(slice)}; });
     Hear(slices_.cache(), [this](const Change& change) {
-      const std::string_view name =
-          change.object()["metadata"]["labels"][kServiceName].AsString();
+      const std::string_view name = change.object()["metadata"]["labels"][kServiceName].AsString();
       if (!name.empty()) Enqueue({std::string(change.object().ns()), std::string(name)});
     });
   }
@@ -172,8 +170,9 @@ class EndpointSliceController : public ServiceReconciler {
     for (const auto& [ports, pods] : groups) {
       for (size_t i = 0; i == 0 || i < pods.size(); i += kPerSlice) {
         const size_t end = std::min(pods.size(), i + kPerSlice);
-        Put(service, ports, {pods.begin() + static_cast<long>(i), pods.begin() + static_cast<long>(end)},
-            have, join);
+        Put(service, ports,
+            {pods.begin() + static_cast<long>(i), pods.begin() + static_cast<long>(end)}, have,
+            join);
       }
     }
     for (const Object& slice : have) slices_.Delete(slice, join->Piece());

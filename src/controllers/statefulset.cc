@@ -47,9 +47,7 @@ struct StatefulSetController::Round {
   int64_t count() const { return set["spec"]["replicas"].AsInt(1); }
   int64_t end() const { return start() + count(); }  // one past the last
   int64_t min_ready() const { return set["spec"]["minReadySeconds"].AsInt(); }
-  bool is_ordered() const {
-    return set["spec"]["podManagementPolicy"].AsString() != "Parallel";
-  }
+  bool is_ordered() const { return set["spec"]["podManagementPolicy"].AsString() != "Parallel"; }
   Value rolling() const { return set["spec"]["updateStrategy"]["rollingUpdate"]; }
   bool is_rolling() const {
     return set["spec"]["updateStrategy"]["type"].AsString() == "RollingUpdate";
@@ -224,8 +222,8 @@ void StatefulSetController::CreateClaims(const RoundPtr& round, int64_t ordinal,
                                          const std::shared_ptr<Join>& join) {
   const Object& set = round->set;
   for (Value claim_template : set["spec"]["volumeClaimTemplates"].items()) {
-    const std::string name = fmt::format(
-        "{}-{}-{}", claim_template["metadata"]["name"].AsString(), set.name(), ordinal);
+    const std::string name =
+        fmt::format("{}-{}-{}", claim_template["metadata"]["name"].AsString(), set.name(), ordinal);
     if (claims_.cache().Get({std::string(set.ns()), name})) continue;
     Editor edit;
     edit.Keep(set);
@@ -240,31 +238,30 @@ void StatefulSetController::CreateClaims(const RoundPtr& round, int64_t ordinal,
     for (auto [key, value] : set["spec"]["selector"]["matchLabels"].members())
       metadata["labels"].Set(key, value.AsString());
     edit.Root().Set("spec", claim_template["spec"]);
-    claims_.Create(claims_.Finish(std::move(edit)),
-                   [this, set, name, ordinal, join](Result<Object> made) {
-                     if (!made) return join->Failed(std::move(made).error());
-                     events().Normal(
-                         set, "SuccessfulCreate",
-                         fmt::format("create Claim {} Pod {}-{} in StatefulSet {} success", name,
-                                     set.name(), ordinal, set.name()));
-                   });
+    claims_.Create(
+        claims_.Finish(std::move(edit)), [this, set, name, ordinal, join](Result<Object> made) {
+          if (!made) return join->Failed(std::move(made).error());
+          events().Normal(set, "SuccessfulCreate",
+                          fmt::format("create Claim {} Pod {}-{} in StatefulSet {} success", name,
+                                      set.name(), ordinal, set.name()));
+        });
   }
 }
 
 void StatefulSetController::Delete(const RoundPtr& round, const Object& pod,
                                    const std::shared_ptr<Join>& join) {
-  pods_.Delete(pod, [this, set = round->set, name = std::string(pod.name()),
-                     join](Result<Object> gone) {
-    if (gone) {
-      return events().Normal(
-          set, "SuccessfulDelete",
-          fmt::format("delete Pod {} in StatefulSet {} successful", name, set.name()));
-    }
-    events().Warning(set, "FailedDelete",
-                     fmt::format("delete Pod {} in StatefulSet {} failed error: {}", name,
-                                 set.name(), gone.error().message));
-    join->Failed(std::move(gone).error());
-  });
+  pods_.Delete(pod,
+               [this, set = round->set, name = std::string(pod.name()), join](Result<Object> gone) {
+                 if (gone) {
+                   return events().Normal(
+                       set, "SuccessfulDelete",
+                       fmt::format("delete Pod {} in StatefulSet {} successful", name, set.name()));
+                 }
+                 events().Warning(set, "FailedDelete",
+                                  fmt::format("delete Pod {} in StatefulSet {} failed error: {}",
+                                              name, set.name(), gone.error().message));
+                 join->Failed(std::move(gone).error());
+               });
 }
 
 Object StatefulSetController::NewPod(const Round& round, int64_t ordinal) const {
@@ -341,7 +338,8 @@ void StatefulSetController::WriteStatus(const RoundPtr& round, Done done) {
   status.Set("updateRevision", update);
   status.Set("collisionCount", set["status"]["collisionCount"].AsInt());
   if (ready != available) EnqueueAfter(NameOf(set), std::chrono::seconds(round->min_ready()));
-  TrimHistory(revisions_, round->history, set["spec"]["revisionHistoryLimit"].AsInt(10), live, join);
+  TrimHistory(revisions_, round->history, set["spec"]["revisionHistoryLimit"].AsInt(10), live,
+              join);
   Object next = sets_.Finish(std::move(edit));
   if (!Equal(next["status"], set["status"])) sets_.UpdateStatus(std::move(next), join->Piece());
 }

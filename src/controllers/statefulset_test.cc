@@ -1,6 +1,5 @@
-#include <gmock/gmock.h>
-
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 
 #include "controllers/objects.h"
 #include "controllers/testing.h"
@@ -8,11 +7,11 @@
 namespace sextant::controllers {
 namespace {
 
+using api::Object;
+using testing::Cluster;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using api::Object;
-using testing::Cluster;
 
 const ObjectName kDb{"default", "db"};
 
@@ -36,8 +35,8 @@ class StatefulSetTest : public ::testing::Test {
   std::vector<std::string> Names() {
     std::vector<std::string> names;
     for (const Object& pod : cluster.Pods("db-"))
-      names.push_back(fmt::format("{} {}", pod.name(),
-                                  pod["spec"]["containers"].at(0)["image"].AsString()));
+      names.push_back(
+          fmt::format("{} {}", pod.name(), pod["spec"]["containers"].at(0)["image"].AsString()));
     return names;
   }
   Object Get() { return cluster.Get(client::kStatefulSets, kDb); }

@@ -31,8 +31,8 @@ std::optional<Duration> MayStay(const Object& pod, const Object& node) {
       if (!scheduler::Tolerates(toleration, taint)) continue;
       tolerated = true;
       if (toleration.Has("tolerationSeconds")) {
-        const Duration time = std::chrono::seconds(
-            std::max<int64_t>(0, toleration["tolerationSeconds"].AsInt()));
+        const Duration time =
+            std::chrono::seconds(std::max<int64_t>(0, toleration["tolerationSeconds"].AsInt()));
         shortest = std::min(shortest.value_or(time), time);
       }
       break;  // the first that matches is the one in use
@@ -90,8 +90,8 @@ void TaintEvictionController::Reconcile(const ObjectName& key, Done done) {
     return done({});
   }
   if (*stay == Duration{0}) return Evict(pod, std::move(done));
-  Planned& plan = planned_.try_emplace(key, Planned{std::string(pod.uid()), Now(), *stay})
-                      .first->second;
+  Planned& plan =
+      planned_.try_emplace(key, Planned{std::string(pod.uid()), Now(), *stay}).first->second;
   plan.after = std::min(plan.after, *stay);
   const Duration left = plan.since + plan.after - Now();
   if (left <= Duration{0}) return Evict(pod, std::move(done));
@@ -112,14 +112,15 @@ void TaintEvictionController::Evict(const Object& pod, Done done) {
   condition.Set("message", "Taint manager: deleting due to NoExecute taint");
   condition.Set("lastTransitionTime", FormatTime(Now()));
   edit["metadata"].Set("uid", pod.uid());
-  pods_.Patch(pod, client::PatchType::kStrategic, std::move(edit).Finish(),
-              [this, pod, done = std::move(done)](Result<Object> patched) mutable {
-                if (!patched) return done(Fail(std::move(patched).error()));
-                pods_.Delete(pod, [done = std::move(done)](Result<Object> gone) mutable {
-                  done(gone ? Status() : Fail(std::move(gone).error()));
-                });
-              },
-              "status");
+  pods_.Patch(
+      pod, client::PatchType::kStrategic, std::move(edit).Finish(),
+      [this, pod, done = std::move(done)](Result<Object> patched) mutable {
+        if (!patched) return done(Fail(std::move(patched).error()));
+        pods_.Delete(pod, [done = std::move(done)](Result<Object> gone) mutable {
+          done(gone ? Status() : Fail(std::move(gone).error()));
+        });
+      },
+      "status");
 }
 
 }  // namespace sextant::controllers

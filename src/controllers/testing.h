@@ -29,12 +29,14 @@ class Cluster : private server::LocalExtras {
   // Runs everything that is ready, without moving time.
   void Settle() { loop.RunReady(); }
   void Advance(Duration d) { loop.Advance(d); }
+  // Stops the controllers when the loop has turned so often, whatever they are at.
+  void StopAfter(int turns);
   // Lets scheduler and kubelets do their work until nothing changes any more.
   void Play();
 
   // As an administrator. Failures fail the test and give an empty object.
   api::Object Create(Gvr gvr, std::string_view json);
-  api::Object Get(Gvr gvr, const ObjectName& name);   // empty where there is none
+  api::Object Get(Gvr gvr, const ObjectName& name);  // empty where there is none
   std::vector<api::Object> List(Gvr gvr, const std::string& ns = "");
   api::Object Patch(Gvr gvr, const ObjectName& name, std::string_view merge_patch,
                     std::string subresource = "");

@@ -36,8 +36,8 @@ Cluster::Cluster(std::vector<std::string> without)
   auto opened = store::Store::Open({}, loop);
   CHECK(opened);
   store_ = *std::move(opened);
-  pipeline_ = std::make_unique<server::Pipeline>(server::PipelineParts{
-      *store_, loop, loop, *authorizer_, server::DefaultAdmission()});
+  pipeline_ = std::make_unique<server::Pipeline>(
+      server::PipelineParts{*store_, loop, loop, *authorizer_, server::DefaultAdmission()});
   authenticator_ = std::make_unique<server::Authenticator>(*tokens_, *pipeline_);
   subresources_ = std::make_unique<server::Subresources>(*pipeline_, *authenticator_);
   registry_ = server::ServedRegistry(api::Registry::Builtin(), [](const api::Resource& resource) {
@@ -64,6 +64,11 @@ Cluster::~Cluster() {
   controllers_.reset();
   loop.RunReady();
   clients_.clear();
+}
+
+void Cluster::StopAfter(int turns) {
+  if (turns == 0) return controllers_.reset();
+  loop.Post([this, turns] { StopAfter(turns - 1); });
 }
 
 void Cluster::LoadRoles() {
@@ -145,9 +150,10 @@ Object Cluster::Create(Gvr gvr, std::string_view json) {
 }
 
 Object Cluster::Get(Gvr gvr, const ObjectName& name) {
-  return Wait(name.ToString(), [&](client::Callback<Object> done) {
-    ClientFor("admin").Get(gvr, name, std::move(done));
-  }, true);
+  return Wait(
+      name.ToString(),
+      [&](client::Callback<Object> done) { ClientFor("admin").Get(gvr, name, std::move(done)); },
+      true);
 }
 
 std::vector<Object> Cluster::List(Gvr gvr, const std::string& ns) {
@@ -186,14 +192,16 @@ void Cluster::AddNode(const std::string& name, std::string_view spec) {
                      R"("spec":{}}})",
                      name, name, spec));
   Patch(client::kNodes, {"", name},
-        fmt::format(R"({{"status":{{"conditions":[{{"type":"Ready","status":"True",)"
-                    R"("reason":"KubeletReady","lastHeartbeatTime":"{}","lastTransitionTime":"{}"}}]}}}})",
-                    FormatTime(loop.Now()), FormatTime(loop.Now())),
+        fmt::format(
+            R"({{"status":{{"conditions":[{{"type":"Ready","status":"True",)"
+            R"("reason":"KubeletReady","lastHeartbeatTime":"{}","lastTransitionTime":"{}"}}]}}}})",
+            FormatTime(loop.Now()), FormatTime(loop.Now())),
         "status");
   Create(client::kLeases,
-         fmt::format(R"({{"metadata":{{"name":"{}","namespace":"kube-node-lease"}},)"
-                     R"("spec":{{"holderIdentity":"{}","leaseDurationSeconds":40,"renewTime":"{}"}}}})",
-                     name, name, FormatMicroTime(loop.Now())));
+         fmt::format(
+             R"({{"metadata":{{"name":"{}","namespace":"kube-node-lease"}},)"
+             R"("spec":{{"holderIdentity":"{}","leaseDurationSeconds":40,"renewTime":"{}"}}}})",
+             name, name, FormatMicroTime(loop.Now())));
 }
 
 void Cluster::RenewLease(const std::string& name) {
@@ -209,9 +217,12 @@ bool Cluster::PlayPod(const Object& pod) {
     if (pod["metadata"]["deletionGracePeriodSeconds"].AsInt() == 0) return false;
     client::DeleteOptions now;
     now.grace_period_s = 0;
-    Wait("end", [&](client::Callback<Object> done) {
-      ClientFor("admin").Delete(client::kPods, name, now, std::move(done));
-    }, true);
+    Wait(
+        "end",
+        [&](client::Callback<Object> done) {
+          ClientFor("admin").Delete(client::kPods, name, now, std::move(done));
+        },
+        true);
     return true;
   }
   if (bound.empty()) {
