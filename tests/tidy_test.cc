@@ -50,6 +50,7 @@ constexpr NamedKind kNamedKinds[] = {
     {"src/server/rbac.cc", "ClusterRole"},          // roleRef.kind
     {"src/server/rbac.cc", "ServiceAccount"},       // subjects.kind
     {"src/server/admission.cc", "ServiceAccount"},  // the admission plugin's name
+    {"src/server/runtime_class.cc", "RuntimeClass"},  // likewise
     {"src/server/subresource_", ""},                // the hooks that the resource table points to
 };
 

@@ -196,7 +196,7 @@ class ServiceAddresses : public AdmissionPlugin {
     }
     if (errors.empty()) RETURN_IF_ERROR(SetHealthPort(spec, old, taken));
     if (errors.empty()) return {};
-    return Fail(Invalid("", "Service", service["metadata"]["name"].AsString(), errors.Take()));
+    return Fail(Invalid("", resource.kind, service["metadata"]["name"].AsString(), errors.Take()));
   }
 
  private:
