@@ -237,12 +237,11 @@ int CountProcesses(const std::string& mark) {
   return count;
 }
 
-pid_t StartLab(Level level, const std::string& mark, const std::string& directory) {
+pid_t StartLab(Level level, const std::string& mark) {
   SpawnRequest request{
       .program = "/proc/self/exe",
       .argv = {"lab", "--gtest_filter=Lab.DISABLED_Run", "--gtest_also_run_disabled_tests"},
-      .env = {fmt::format("LAB_LEVEL={}", static_cast<int>(level)), "LAB_MARK=" + mark,
-              "TMPDIR=" + directory}};
+      .env = {fmt::format("LAB_LEVEL={}", static_cast<int>(level)), "LAB_MARK=" + mark}};
   const Result<Process> process = Spawn(std::move(request));
   CHECK(process.has_value());
   return process->pid;
