@@ -18,17 +18,19 @@ const std::string& PodText() {
   static const std::string text = [] {
     std::string containers;
     for (int i = 0; i < 2; ++i) {
-      containers += (i ? "," : "") + std::string(R"({"name":"c)") + std::to_string(i) + R"(",)"
-        R"("image":"registry.example.com/team/trainer:1.2.3","args":["--steps","1000","--out","/o"],)"
-        R"("ports":[{"name":"http","containerPort":8080,"protocol":"TCP"}],)"
-        R"("env":[{"name":"A","value":"1"},{"name":"B","value":"2"},{"name":"POD","valueFrom":)"
-        R"({"fieldRef":{"apiVersion":"v1","fieldPath":"metadata.name"}}}],)"
-        R"("resources":{"limits":{"cpu":"4","memory":"16Gi","nvidia.com/gpu":"1"},)"
-        R"("requests":{"cpu":"4","memory":"16Gi","nvidia.com/gpu":"1"}},)"
-        R"("volumeMounts":[{"name":"data","mountPath":"/data"},)"
-        R"({"name":"kube-api-access-x","readOnly":true,"mountPath":"/var/run/secrets/s"}],)"
-        R"("terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File",)"
-        R"("imagePullPolicy":"IfNotPresent"})";
+      containers +=
+          (i ? "," : "") + std::string(R"({"name":"c)") + std::to_string(i) +
+          R"(",)"
+          R"("image":"registry.example.com/team/trainer:1.2.3","args":["--steps","1000","--out","/o"],)"
+          R"("ports":[{"name":"http","containerPort":8080,"protocol":"TCP"}],)"
+          R"("env":[{"name":"A","value":"1"},{"name":"B","value":"2"},{"name":"POD","valueFrom":)"
+          R"({"fieldRef":{"apiVersion":"v1","fieldPath":"metadata.name"}}}],)"
+          R"("resources":{"limits":{"cpu":"4","memory":"16Gi","nvidia.com/gpu":"1"},)"
+          R"("requests":{"cpu":"4","memory":"16Gi","nvidia.com/gpu":"1"}},)"
+          R"("volumeMounts":[{"name":"data","mountPath":"/data"},)"
+          R"({"name":"kube-api-access-x","readOnly":true,"mountPath":"/var/run/secrets/s"}],)"
+          R"("terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File",)"
+          R"("imagePullPolicy":"IfNotPresent"})";
     }
     return R"({"kind":"Pod","apiVersion":"v1","metadata":{"name":"train-0","namespace":"team",)"
            R"("uid":"0d9b8f5e-7a52-4e6d-9d07-1f4b0e3c9d11","resourceVersion":"123456",)"

@@ -248,8 +248,8 @@ std::span<const Entry> InOrder(std::span<const Entry> entries, std::vector<Entry
     return rank(*a) != rank(*b) ? rank(*a) < rank(*b) : a < b;
   });
   for (size_t i = 0; i < order.size(); ++i) {
-    bool overridden = i + 1 < order.size() && order[i]->field >= 0 &&
-                      order[i + 1]->field == order[i]->field;
+    bool overridden =
+        i + 1 < order.size() && order[i]->field >= 0 && order[i + 1]->field == order[i]->field;
     if (!overridden) made.push_back(*order[i]);
   }
   return made;

@@ -70,8 +70,8 @@ class Canonicalizer {
   Node Zero(const Field& field, bool custom);
   Arena& arena() { return arena_; }
 
-  Node Text(std::string_view text);        // copied
-  static Node View(std::string_view text); // not copied
+  Node Text(std::string_view text);         // copied
+  static Node View(std::string_view text);  // not copied
   Node List(std::span<const Node> items);
   Node Map(std::span<const Member> members);  // order kept
 

@@ -1,8 +1,8 @@
 // Documents: the form in which every API object lives in memory (DESIGN, law 6).
 //
-// A Document is one immutable tree in one arena with one reference count. `Object` is the handle that
-// everybody passes around; `Value` is a view of one node, as cheap as a pointer, valid while an
-// Object of its document lives.
+// A Document is one immutable tree in one arena with one reference count. `Object` is the handle
+// that everybody passes around; `Value` is a view of one node, as cheap as a pointer, valid while
+// an Object of its document lives.
 //
 //   Object pod = ...;
 //   std::string_view node = pod["spec"]["nodeName"].AsString();   // "" if absent

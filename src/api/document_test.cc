@@ -13,7 +13,8 @@ using test::kPod;
 Object Parsed(std::string_view text) { return *ParseJson(text); }
 
 TEST(Value, ReadsWithoutCeremony) {
-  Object doc = Parsed(R"({"s":"x","i":7,"d":2.0,"h":2.5,"b":true,"n":null,"l":[1,2],"m":{"k":"v"}})");
+  Object doc =
+      Parsed(R"({"s":"x","i":7,"d":2.0,"h":2.5,"b":true,"n":null,"l":[1,2],"m":{"k":"v"}})");
   EXPECT_EQ(doc["s"].AsString(), "x");
   EXPECT_EQ(doc["i"].AsInt(), 7);
   EXPECT_EQ(doc["d"].AsInt(), 2);

@@ -52,8 +52,8 @@ Result<std::string> Unescape(std::string_view text) {
     char c = text[i];
     if (c == ',' || c == '=') {
       // Kubernetes prints the number of the character.
-      return Fail(BadRequest(fmt::format(
-          "invalid field selector: unescaped character in value: {}", static_cast<int>(c))));
+      return Fail(BadRequest(fmt::format("invalid field selector: unescaped character in value: {}",
+                                         static_cast<int>(c))));
     }
     if (c == '\\') {
       if (i + 1 == text.size() || std::string_view("\\,=").find(text[i + 1]) == text.npos) {
@@ -138,8 +138,8 @@ Result<FieldSelector> FieldSelector::Parse(std::string_view text) {
     size_t at = 0;
     while (at < term.size() && term[at] != '=' && term.compare(at, 2, "!=") != 0) ++at;
     if (at == term.size()) {
-      return Fail(BadRequest(
-          fmt::format("invalid selector: '{}'; can't understand '{}'", text, term)));
+      return Fail(
+          BadRequest(fmt::format("invalid selector: '{}'; can't understand '{}'", text, term)));
     }
     size_t size = term[at] == '!' || term.compare(at, 2, "==") == 0 ? 2 : 1;
     ASSIGN_OR_RETURN(std::string value, Unescape(std::string_view(term).substr(at + size)));
@@ -151,9 +151,9 @@ Result<FieldSelector> FieldSelector::Parse(std::string_view text) {
 Status FieldSelector::Bind(const Resource& resource) {
   std::vector<Bound> bound;
   for (const FieldRequirement& r : requirements_) {
-    bool known = r.field == "metadata.name" || r.field == "metadata.namespace" ||
-                 std::ranges::find(resource.selectable_fields, r.field) !=
-                     resource.selectable_fields.end();
+    bool known =
+        r.field == "metadata.name" || r.field == "metadata.namespace" ||
+        std::ranges::find(resource.selectable_fields, r.field) != resource.selectable_fields.end();
     Bound b{r.field, "", ""};
     for (const Alias& a : kAliases) {
       if (a.kind != resource.kind || a.field != r.field) continue;

@@ -108,11 +108,11 @@ int PathScalar::Compare(const PathScalar& o) const {
   int rank = Rank(kind), other = Rank(o.kind);
   if (rank != other) return Sign(rank < other, true);
   if (rank == 0 && kind == Kind::kInt && o.kind == Kind::kInt) {
-    return Sign(integer < o.integer, integer > o.integer);
+    return Sign(integer<o.integer, integer> o.integer);
   }
   if (rank == 0) return Sign(AsNumber(*this) < AsNumber(o), AsNumber(*this) > AsNumber(o));
   if (rank == 1) return text.compare(o.text);
-  return rank == 2 ? Sign(boolean < o.boolean, boolean > o.boolean) : 0;
+  return rank == 2 ? Sign(boolean<o.boolean, boolean> o.boolean) : 0;
 }
 
 std::string PathScalar::ToString() const {
@@ -244,8 +244,8 @@ bool FieldSet::Meets(Value fields) const {
 
 FieldSet::Entry& FieldSet::At(const PathElement& element) {
   auto at = std::ranges::lower_bound(
-      entries_, element, [](const PathElement& a, const PathElement& b) { return a.Compare(b) < 0; },
-      &Entry::element);
+      entries_, element,
+      [](const PathElement& a, const PathElement& b) { return a.Compare(b) < 0; }, &Entry::element);
   if (at == entries_.end() || at->element.Compare(element) != 0) {
     at = entries_.emplace(at);
     at->element = element;
@@ -255,8 +255,8 @@ FieldSet::Entry& FieldSet::At(const PathElement& element) {
 
 const FieldSet::Entry* FieldSet::Find(const PathElement& element) const {
   auto at = std::ranges::lower_bound(
-      entries_, element, [](const PathElement& a, const PathElement& b) { return a.Compare(b) < 0; },
-      &Entry::element);
+      entries_, element,
+      [](const PathElement& a, const PathElement& b) { return a.Compare(b) < 0; }, &Entry::element);
   return at != entries_.end() && at->element.Compare(element) == 0 ? &*at : nullptr;
 }
 

@@ -61,7 +61,7 @@ class FieldSet {
 
   bool empty() const { return entries_.empty(); }
   void Insert(std::span<const PathElement> path);
-  bool Has(const PathElement& element) const;              // as a member
+  bool Has(const PathElement& element) const;               // as a member
   const FieldSet* Below(const PathElement& element) const;  // nullptr if there is nothing
   FieldSet Union(const FieldSet& other) const;
   FieldSet Intersection(const FieldSet& other) const;

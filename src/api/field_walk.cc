@@ -14,7 +14,8 @@ enum class Atom : uint8_t { kLeaf, kMap, kList };
 // What kind of thing stands at a place, given the values seen there.
 Atom AtomOf(const Slot& slot, Value v) {
   if (slot.shape == Shape::kList) {
-    bool granular = slot.field->list_type == ListType::kSet || slot.field->list_type == ListType::kMap;
+    bool granular =
+        slot.field->list_type == ListType::kSet || slot.field->list_type == ListType::kMap;
     return granular ? Atom::kList : Atom::kLeaf;
   }
   if (slot.shape == Shape::kMap) return slot.field->map_atomic ? Atom::kLeaf : Atom::kMap;
@@ -289,8 +290,8 @@ class Merger {
         continue;
       }
       bool same = has_a && has_b && order_a[i].Compare(order_b[j]) == 0;
-      bool other_shared = has_a && has_b && !same && next < shared.size() &&
-                          shared[next].Compare(order_a[i]) != 0;
+      bool other_shared =
+          has_a && has_b && !same && next < shared.size() && shared[next].Compare(order_a[i]) != 0;
       if (other_shared || (has_a && !same && merged.contains(order_a[i]))) {
         ++i;  // it comes where `b` has it
         continue;
@@ -373,7 +374,8 @@ class Checker {
       for (MemberView m : v.members()) {
         std::string at = path + "." + std::string(m.key);
         if (!KnownField(slot, m.key)) {
-          if (!slot.message->preserve_unknown) errors_.push_back(at + ": field not declared in schema");
+          if (!slot.message->preserve_unknown)
+            errors_.push_back(at + ": field not declared in schema");
           continue;
         }
         Check(m.value, ChildSlot(slot, m.key), at);

@@ -52,8 +52,8 @@ struct TypeMeta {
   std::string api_version;
   std::string kind;
 };
-// apiVersion and kind of an object, whatever else it holds; also finds all syntax errors. Message as
-// the API server's: "couldn't get version/kind; json parse error: ...".
+// apiVersion and kind of an object, whatever else it holds; also finds all syntax errors. Message
+// as the API server's: "couldn't get version/kind; json parse error: ...".
 Result<TypeMeta> PeekTypeMeta(std::string_view text);
 
 struct JsonStyle {

@@ -18,8 +18,8 @@ Error Rejected() {
 std::string DecodeToken(std::string_view token) {
   std::string out;
   for (size_t i = 0; i < token.size(); ++i) {
-    bool escape = token[i] == '~' && i + 1 < token.size() &&
-                  (token[i + 1] == '0' || token[i + 1] == '1');
+    bool escape =
+        token[i] == '~' && i + 1 < token.size() && (token[i + 1] == '0' || token[i + 1] == '1');
     if (escape) {
       out += token[++i] == '1' ? '/' : '~';
     } else {

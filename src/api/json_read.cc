@@ -91,7 +91,9 @@ std::string GoType(const Slot& slot) {
   if (slot.shape == f.shape) {
     if (!type.empty()) return std::string(type);
     std::string base(BaseGoType(f));
-    return f.shape == Shape::kList ? "[]" + base : f.shape == Shape::kMap ? "map[string]" + base : base;
+    return f.shape == Shape::kList  ? "[]" + base
+           : f.shape == Shape::kMap ? "map[string]" + base
+                                    : base;
   }
   if (f.shape == Shape::kList && type.starts_with("[]")) return std::string(type.substr(2));
   if (f.shape == Shape::kMap && type.starts_with(kMapPrefix)) {

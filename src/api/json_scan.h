@@ -24,7 +24,8 @@ inline bool IsSpecial(char c) {
 // must be one (a text ends with a NUL).
 inline const char* FindSpecial(const char* p) {
 #ifdef __SSE2__
-  const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\'), space = _mm_set1_epi8(0x20);
+  const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\'),
+                space = _mm_set1_epi8(0x20);
   while (true) {
     __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
     // Signed: bytes from 0x80 on are below 0x20 as well.
@@ -45,7 +46,8 @@ inline const char* FindSpecial(const char* p) {
 // count as well; bytes that are not ASCII always do (they may be invalid, or U+2028).
 inline const char* FindEscape(const char* p, const char* end, bool html) {
 #ifdef __SSE2__
-  const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\'), space = _mm_set1_epi8(0x20);
+  const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\'),
+                space = _mm_set1_epi8(0x20);
   const __m128i less = _mm_set1_epi8('<'), more = _mm_set1_epi8('>'), amp = _mm_set1_epi8('&');
   for (; end - p >= 16; p += 16) {
     __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));

@@ -25,8 +25,7 @@ std::string DecodedSpec(std::string_view spec) {
 }
 
 TEST(DecodeJson, WritesWhatGoWouldWrite) {
-  EXPECT_EQ(Decoded("{}"),
-            R"({"metadata":{},"spec":{"containers":null,"seen":null},"status":{}})");
+  EXPECT_EQ(Decoded("{}"), R"({"metadata":{},"spec":{"containers":null,"seen":null},"status":{}})");
   struct Case {
     const char* in;
     const char* out;

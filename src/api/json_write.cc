@@ -54,7 +54,8 @@ class Writer {
 
  private:
   void Room(size_t n) {
-    if (static_cast<size_t>(end_ - at_) < n) [[unlikely]] Grow(n);
+    if (static_cast<size_t>(end_ - at_) < n) [[unlikely]]
+      Grow(n);
   }
   [[gnu::noinline]] void Grow(size_t n) {
     auto used = static_cast<size_t>(at_ - buffer_.data());

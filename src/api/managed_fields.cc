@@ -186,8 +186,7 @@ Object Nothing(const Object& like, const Message& message) {
   return std::move(edit).Finish(&message);
 }
 
-FieldComparison Compare(const ManagerInfo& who, const Message& message, Value before,
-                        Value after) {
+FieldComparison Compare(const ManagerInfo& who, const Message& message, Value before, Value after) {
   FieldComparison c = CompareFields(before, after, message);
   c.added = Ignored(who, std::move(c.added));
   c.modified = Ignored(who, std::move(c.modified));
@@ -235,7 +234,8 @@ void Record(Managed& managed, ManagerEntry entry, const FieldComparison& c) {
   std::erase_if(managed, [](const ManagerEntry& e) { return e.Empty(); });
   entry.fields = c.modified.Union(c.added).Difference(Stripped());
   if (entry.fields.empty()) return;
-  auto own = std::ranges::find_if(managed, [&](const ManagerEntry& e) { return e.SameManager(entry); });
+  auto own =
+      std::ranges::find_if(managed, [&](const ManagerEntry& e) { return e.SameManager(entry); });
   if (own == managed.end()) {
     managed.push_back(std::move(entry));
   } else {
@@ -264,16 +264,16 @@ Error ConflictError(const std::vector<std::pair<const ManagerEntry*, FieldSet>>&
   }
   std::string message;
   if (causes.size() == 1) {
-    message = fmt::format("Apply failed with 1 conflict: {}: {}", causes[0].message,
-                          causes[0].field);
+    message =
+        fmt::format("Apply failed with 1 conflict: {}: {}", causes[0].message, causes[0].field);
   } else {
     std::vector<std::string> lines;
     for (const auto& [who, paths] : by_manager) {
       lines.push_back("conflicts with " + who + ":");
       for (const std::string& path : paths) lines.push_back("- " + path);
     }
-    message = fmt::format("Apply failed with {} conflicts: {}", causes.size(),
-                          fmt::join(lines, "\n"));
+    message =
+        fmt::format("Apply failed with {} conflicts: {}", causes.size(), fmt::join(lines, "\n"));
   }
   return Error{.code = 409, .reason = "Conflict", .message = message, .causes = std::move(causes)};
 }
@@ -289,9 +289,9 @@ Node Prune(Value merged, const FieldSet& last, Managed& managed, const Message& 
   auto named = [&](const Node& n) {
     return FieldsOf(Value(&n), message).WithNamedFields(&message);
   };
-  pruned = RemoveFields(
-      merged, merged_set.Difference(named(pruned).Union(owned.WithNamedFields(&message))), message,
-      arena);
+  pruned = RemoveFields(merged,
+                        merged_set.Difference(named(pruned).Union(owned.WithNamedFields(&message))),
+                        message, arena);
   FieldSet dangling = merged_set.Difference(named(pruned)).Intersection(last_named);
   return RemoveFields(merged, dangling, message, arena);
 }
@@ -331,24 +331,24 @@ Result<Object> ApplyFields(const ManagerInfo& who, bool force, const Message& me
     return Fail(BadRequest("metadata.managedFields must be nil"));
   }
   if (auto errors = CheckTyped(config, message); !errors.empty()) {
-    std::string text = errors.size() == 1
-                           ? errors[0]
-                           : fmt::format("errors:\n  {}", fmt::join(errors, "\n  "));
+    std::string text =
+        errors.size() == 1 ? errors[0] : fmt::format("errors:\n  {}", fmt::join(errors, "\n  "));
     size_t slash = version.find('/');
     std::string_view group = slash == std::string_view::npos ? "" : version.substr(0, slash);
     std::string_view bare = slash == std::string_view::npos ? version : version.substr(slash + 1);
-    return Fail(Error{.code = 500,
-                      .message = fmt::format(
-                          "failed to create typed patch object ({}/{}; {}/{}, Kind={}): {}",
-                          config["metadata"]["namespace"].AsString(),
-                          config["metadata"]["name"].AsString(), group, bare,
-                          config["kind"].AsString(), text)});
+    return Fail(Error{
+        .code = 500,
+        .message = fmt::format("failed to create typed patch object ({}/{}; {}/{}, Kind={}): {}",
+                               config["metadata"]["namespace"].AsString(),
+                               config["metadata"]["name"].AsString(), group, bare,
+                               config["kind"].AsString(), text)});
   }
   Object base = live ? WithoutManagedFields(live, message) : Nothing(CopyOf(config), message);
   Managed managed = live ? Read(live["metadata"]["managedFields"]).value_or(Managed()) : Managed();
   if (managed.empty() && live) {
     // What stands there belongs to whoever came before the first apply.
-    ManagerEntry first = NewEntry({kBeforeFirstApply, who.subresource, who.api_version, who.now}, false);
+    ManagerEntry first =
+        NewEntry({kBeforeFirstApply, who.subresource, who.api_version, who.now}, false);
     Object nothing = Nothing(live, message);
     Record(managed, std::move(first), Compare(who, message, nothing.root(), base.root()));
   }

@@ -1,14 +1,14 @@
-// metadata.managedFields: who owns which field. Every write is recorded; server-side apply merges by
-// it.
+// metadata.managedFields: who owns which field. Every write is recorded; server-side apply merges
+// by it.
 //
 //   next = TrackUpdate({.manager = "kubectl-create", .api_version = "v1", .now = now},
 //                      *message, Object(), next);
-//   ASSIGN_OR_RETURN(Object merged, ApplyFields({.manager = "helm", .api_version = "v1", .now = now},
-//                                               force, *message, live, config));
+//   ManagerInfo helm{.manager = "helm", .api_version = "v1", .now = now};
+//   ASSIGN_OR_RETURN(Object merged, ApplyFields(helm, force, *message, live, config));
 //
-// Source: apimachinery pkg/util/managedfields, sigs.k8s.io/structured-merge-diff/v6. Entries of other
-// API versions of the kind are read as if they were of this one (their fields have the same names).
-// Pure functions.
+// Source: apimachinery pkg/util/managedfields, sigs.k8s.io/structured-merge-diff/v6. Entries of
+// other API versions of the kind are read as if they were of this one (their fields have the same
+// names). Pure functions.
 #pragma once
 
 #include <string_view>

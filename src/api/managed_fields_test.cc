@@ -85,8 +85,8 @@ TEST(TrackUpdate, CreateAndUpdate) {
 
   Editor status(next);
   status["status"].Set("phase", "Failed");
-  Object after = TrackUpdate(Who("kubelet", "status"), Pod(), next,
-                             std::move(status).Finish(&Pod()));
+  Object after =
+      TrackUpdate(Who("kubelet", "status"), Pod(), next, std::move(status).Finish(&Pod()));
   EXPECT_NE(Managers(after).find(R"(kubelet Update status {"f:status":{"f:phase":{}}})"),
             std::string::npos)
       << Managers(after);
@@ -141,9 +141,9 @@ TEST(ApplyFields, MergesPrunesAndConflicts) {
   EXPECT_EQ(conflict.error().code, 409);
   EXPECT_EQ(conflict.error().message,
             "Apply failed with 1 conflict: conflict with \"a\": .metadata.labels.x");
-  EXPECT_EQ(conflict.error().causes,
-            (std::vector<Cause>{{"FieldManagerConflict", "conflict with \"a\"",
-                                 ".metadata.labels.x"}}));
+  EXPECT_EQ(
+      conflict.error().causes,
+      (std::vector<Cause>{{"FieldManagerConflict", "conflict with \"a\"", ".metadata.labels.x"}}));
   auto forced = apply("b", true, live,
                       R"({"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","labels":
                           {"x":"2"}},"spec":{"containers":[{"name":"d"}]}})");

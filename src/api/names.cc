@@ -56,7 +56,8 @@ bool LabelText(std::string_view s) {
 
 std::string Shape(std::string_view what, std::string_view regex,
                   std::initializer_list<std::string_view> examples = {}) {
-  if (examples.size() == 0) return fmt::format("{} (regex used for validation is '{}')", what, regex);
+  if (examples.size() == 0)
+    return fmt::format("{} (regex used for validation is '{}')", what, regex);
   return fmt::format("{} (e.g. '{}', regex used for validation is '{}')", what,
                      fmt::join(examples, "',  or '"), regex);
 }
@@ -128,11 +129,10 @@ Complaints IsDns1123SubdomainWithUnderscore(std::string_view text) {
   Complaints out;
   if (text.size() > kDns1123SubdomainMax) out.push_back(MaxLengthComplaint(kDns1123SubdomainMax));
   if (!Dotted(text, DnsLabelWithUnderscore)) {
-    out.push_back(
-        Shape("a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
-              "'_', '-' or '.', and must start and end with an alphanumeric character",
-              "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*",
-              {"example.com"}));
+    out.push_back(Shape(
+        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
+        "'_', '-' or '.', and must start and end with an alphanumeric character",
+        "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*", {"example.com"}));
   }
   return out;
 }
@@ -153,10 +153,11 @@ Complaints IsWildcardDns1123Subdomain(std::string_view text) {
   Complaints out;
   if (text.size() > kDns1123SubdomainMax) out.push_back(MaxLengthComplaint(kDns1123SubdomainMax));
   if (!text.starts_with("*.") || !Dotted(text.substr(2), DnsLabel)) {
-    out.push_back(Shape("a wildcard DNS-1123 subdomain must start with '*.', followed by a valid "
-                        "DNS subdomain, which must consist of lower case alphanumeric characters, "
-                        "'-' or '.' and end with an alphanumeric character",
-                        "\\*\\." + std::string(kSubdomainRegex), {"*.example.com"}));
+    out.push_back(
+        Shape("a wildcard DNS-1123 subdomain must start with '*.', followed by a valid "
+              "DNS subdomain, which must consist of lower case alphanumeric characters, "
+              "'-' or '.' and end with an alphanumeric character",
+              "\\*\\." + std::string(kSubdomainRegex), {"*.example.com"}));
   }
   return out;
 }
@@ -165,10 +166,11 @@ Complaints IsDns1035Label(std::string_view text) {
   Complaints out;
   if (text.size() > kDns1123LabelMax) out.push_back(MaxLengthComplaint(kDns1123LabelMax));
   if (!DnsLabel(text) || !Lower(text.front())) {
-    out.push_back(Shape("a DNS-1035 label must consist of lower case alphanumeric characters or "
-                        "'-', start with an alphabetic character, and end with an alphanumeric "
-                        "character",
-                        "[a-z]([-a-z0-9]*[a-z0-9])?", {"my-name", "abc-123"}));
+    out.push_back(
+        Shape("a DNS-1035 label must consist of lower case alphanumeric characters or "
+              "'-', start with an alphabetic character, and end with an alphanumeric "
+              "character",
+              "[a-z]([-a-z0-9]*[a-z0-9])?", {"my-name", "abc-123"}));
   }
   return out;
 }
@@ -205,10 +207,11 @@ Complaints IsLabelValue(std::string_view text) {
   Complaints out;
   if (text.size() > kLabelValueMax) out.push_back(TooLong(kLabelValueMax, "bytes"));
   if (!text.empty() && !LabelText(text)) {
-    out.push_back(Shape("a valid label must be an empty string or consist of alphanumeric "
-                        "characters, '-', '_' or '.', and must start and end with an alphanumeric "
-                        "character",
-                        "(" + std::string(kKeyRegex) + ")?", {"MyValue", "my_value", "12345"}));
+    out.push_back(
+        Shape("a valid label must be an empty string or consist of alphanumeric "
+              "characters, '-', '_' or '.', and must start and end with an alphanumeric "
+              "character",
+              "(" + std::string(kKeyRegex) + ")?", {"MyValue", "my_value", "12345"}));
   }
   return out;
 }
@@ -217,16 +220,18 @@ Complaints IsCIdentifier(std::string_view text) {
   bool ok = !text.empty() && !Digit(text.front()) &&
             All(text, [](char c) { return Alphanumeric(c) || c == '_'; });
   if (ok) return {};
-  return {Shape("a valid C identifier must start with alphabetic character or '_', followed by a "
-                "string of alphanumeric characters or '_'",
-                "[A-Za-z_][A-Za-z0-9_]*", {"my_name", "MY_NAME", "MyName"})};
+  return {
+      Shape("a valid C identifier must start with alphabetic character or '_', followed by a "
+            "string of alphanumeric characters or '_'",
+            "[A-Za-z_][A-Za-z0-9_]*", {"my_name", "MY_NAME", "MyName"})};
 }
 
 Complaints IsPathSegmentName(std::string_view text) {
   if (text == "." || text == "..") return {fmt::format("may not be '{}'", text)};
   Complaints out;
   for (char c : {'/', '%'}) {
-    if (text.find(c) != std::string_view::npos) out.push_back(fmt::format("may not contain '{}'", c));
+    if (text.find(c) != std::string_view::npos)
+      out.push_back(fmt::format("may not contain '{}'", c));
   }
   return out;
 }
@@ -274,13 +279,13 @@ Complaints IsHttpHeaderName(std::string_view text) {
 
 Complaints IsEnvVarName(std::string_view text) {
   Complaints out;
-  bool ok = !text.empty() && !Digit(text.front()) && All(text, [](char c) {
-    return Alphanumeric(c) || c == '-' || c == '_' || c == '.';
-  });
+  bool ok = !text.empty() && !Digit(text.front()) &&
+            All(text, [](char c) { return Alphanumeric(c) || c == '-' || c == '_' || c == '.'; });
   if (!ok) {
-    out.push_back(Shape("a valid environment variable name must consist of alphabetic characters, "
-                        "digits, '_', '-', or '.', and must not start with a digit",
-                        "[-._a-zA-Z][-._a-zA-Z0-9]*", {"my.env-name", "MY_ENV.NAME", "MyEnvName1"}));
+    out.push_back(
+        Shape("a valid environment variable name must consist of alphabetic characters, "
+              "digits, '_', '-', or '.', and must not start with a digit",
+              "[-._a-zA-Z][-._a-zA-Z0-9]*", {"my.env-name", "MY_ENV.NAME", "MyEnvName1"}));
   }
   DirectoryPrefix(text, out);
   return out;
@@ -289,8 +294,9 @@ Complaints IsEnvVarName(std::string_view text) {
 Complaints IsRelaxedEnvVarName(std::string_view text) {
   if (text.empty()) return {"environment variable name must be non-empty"};
   if (All(text, [](char c) { return c >= ' ' && c <= '~' && c != '='; })) return {};
-  return {"a valid environment variable name must consist only of printable ASCII characters other "
-          "than '='"};
+  return {
+      "a valid environment variable name must consist only of printable ASCII characters other "
+      "than '='"};
 }
 
 Complaints IsConfigMapKey(std::string_view text) {

@@ -18,19 +18,18 @@ TEST(Names, Complaints) {
                        "characters, '-' or '.', and must start and end with an alphanumeric "
                        "character (e.g. 'example.com', regex used for validation is "
                        "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"});
-  EXPECT_EQ(IsDns1123Label(std::string(64, 'a')),
-            Complaints{"must be no more than 63 characters"});
+  EXPECT_EQ(IsDns1123Label(std::string(64, 'a')), Complaints{"must be no more than 63 characters"});
   EXPECT_TRUE(IsQualifiedName("nvidia.com/gpu").empty());
-  EXPECT_EQ(IsQualifiedName("a/"), (Complaints{"name part must be non-empty",
-                                               "name part must consist of alphanumeric characters, "
-                                               "'-', '_' or '.', and must start and end with an "
-                                               "alphanumeric character (e.g. 'MyName',  or "
-                                               "'my.name',  or '123-abc', regex used for validation "
-                                               "is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"}));
+  EXPECT_EQ(IsQualifiedName("a/"),
+            (Complaints{"name part must be non-empty",
+                        "name part must consist of alphanumeric characters, "
+                        "'-', '_' or '.', and must start and end with an "
+                        "alphanumeric character (e.g. 'MyName',  or "
+                        "'my.name',  or '123-abc', regex used for validation "
+                        "is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"}));
   EXPECT_EQ(IsLabelValue(std::string(64, 'a')), Complaints{"must be no more than 63 bytes"});
-  EXPECT_EQ(IsPortName("-1"),
-            (Complaints{"must contain at least one letter (a-z)",
-                        "must not begin or end with a hyphen"}));
+  EXPECT_EQ(IsPortName("-1"), (Complaints{"must contain at least one letter (a-z)",
+                                          "must not begin or end with a hyphen"}));
   EXPECT_EQ(IsPortNumber(0), Complaints{"must be between 1 and 65535, inclusive"});
   EXPECT_EQ(IsConfigMapKey("..x"), Complaints{"must not start with '..'"});
 }

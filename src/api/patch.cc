@@ -25,7 +25,7 @@ class Merger {
       Value change = changes.Find(m.key);
       if (change.IsNull()) continue;
       // A null that stands there already counts as nothing.
-      Node value = change.IsAbsent() ? *m.value.node()
+      Node value = change.IsAbsent()  ? *m.value.node()
                    : m.value.IsNull() ? Prune(change)
                                       : Merge(m.value, change);
       out.push_back(Named(m.key, value));
@@ -199,8 +199,8 @@ Result<Object> ApplyPatch(const Object& current, const Message& message,
   for (std::string& e : unknown.errors) strict.errors.push_back(std::move(e));
   if (strict.errors.empty()) return decoded;
   if (request.field_validation == "Strict") {
-    return Fail(WrongResult(shown(), fmt::format("strict decoding error: {}",
-                                                 fmt::join(strict.errors, ", "))));
+    return Fail(WrongResult(
+        shown(), fmt::format("strict decoding error: {}", fmt::join(strict.errors, ", "))));
   }
   if (warnings != nullptr) {
     for (std::string& e : strict.errors) warnings->push_back(std::move(e));

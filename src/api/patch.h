@@ -1,6 +1,6 @@
-// Patches, as the API server applies them: JSON patch (RFC 6902, as evanphx/json-patch v4 reads it),
-// merge patch (RFC 7386) and strategic merge patch, whose merge keys and strategies come from the
-// schema tables.
+// Patches, as the API server applies them: JSON patch (RFC 6902, as evanphx/json-patch v4 reads
+// it), merge patch (RFC 7386) and strategic merge patch, whose merge keys and strategies come from
+// the schema tables.
 //
 //   ASSIGN_OR_RETURN(Object patched, ApplyPatch(current, *message,
 //       {.type = PatchType::kStrategic, .patch = body, .field_validation = "Strict"}, &warnings));

@@ -6,11 +6,11 @@
 //   std::string out;
 //   EncodeProtobuf(pod.root(), *message, out);
 //
-// The body is "k8s\0" and a runtime.Unknown {typeMeta, raw, contentEncoding, contentType} around the
-// object. Fields stand in ascending number, maps by key; plain scalars and structs are written even
-// when zero, pointers when present. Decoding gives canonical form (canonical.h); numbers that the
-// schema does not know are skipped. Messages with json_only cannot be written.
-// Errors: 400. Thread-safe.
+// The body is "k8s\0" and a runtime.Unknown {typeMeta, raw, contentEncoding, contentType} around
+// the object. Fields stand in ascending number, maps by key; plain scalars and structs are written
+// even when zero, pointers when present. Decoding gives canonical form (canonical.h); numbers that
+// the schema does not know are skipped. Messages with json_only cannot be written. Errors: 400.
+// Thread-safe.
 #pragma once
 
 #include <span>

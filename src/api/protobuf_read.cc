@@ -89,13 +89,13 @@ class Decoder {
 
   bool Check(const Field& f, Wire wire) {
     bool list = f.shape == Shape::kList && wire == Wire::kBytes;
-    Wire want = f.shape == Shape::kMap          ? Wire::kBytes
-                : !IsNumber(f.type)             ? Wire::kBytes
-                : f.type == Type::kDouble       ? Wire::kFixed64
-                                                : Wire::kVarint;
+    Wire want = f.shape == Shape::kMap    ? Wire::kBytes
+                : !IsNumber(f.type)       ? Wire::kBytes
+                : f.type == Type::kDouble ? Wire::kFixed64
+                                          : Wire::kVarint;
     if (wire == want || list) return true;
-    return Bad("proto: wrong wireType = " + std::to_string(static_cast<int>(wire)) +
-               " for field " + std::string(f.go_name.empty() ? f.name : f.go_name));
+    return Bad("proto: wrong wireType = " + std::to_string(static_cast<int>(wire)) + " for field " +
+               std::string(f.go_name.empty() ? f.name : f.go_name));
   }
 
   bool Packed(const Field& f, std::string_view data, Entry e) {
@@ -240,8 +240,8 @@ class Decoder {
     return true;
   }
 
-  // Puts occurrences of one field together and the message, whose entries stand from `base` on, into
-  // canonical form.
+  // Puts occurrences of one field together and the message, whose entries stand from `base` on,
+  // into canonical form.
   Node Group(size_t base, const Slot& slot) {
     const Message& message = *slot.message;
     std::span<Entry> all = std::span(entries_).subspan(base);
@@ -303,7 +303,7 @@ class Decoder {
 
   Canonicalizer canon_;
   std::vector<Entry> entries_;  // of the messages being read, the innermost last
-  std::vector<Object> kept_;  // documents that the tree points into until it is copied
+  std::vector<Object> kept_;    // documents that the tree points into until it is copied
   std::string error_;
   int depth_ = 0;
 };
@@ -313,8 +313,9 @@ class Decoder {
 Result<ProtobufEnvelope> OpenProtobuf(std::string_view body) {
   if (body.empty()) return Fail(BadRequest("empty data"));
   if (!body.starts_with(kProtobufMagic)) {
-    return Fail(BadRequest("provided data does not appear to be a protobuf message, expected "
-                           "prefix [107 56 115 0]"));
+    return Fail(
+        BadRequest("provided data does not appear to be a protobuf message, expected "
+                   "prefix [107 56 115 0]"));
   }
   if (body.size() == kProtobufMagic.size()) return Fail(BadRequest("empty body"));
   ProtobufEnvelope e;

@@ -232,9 +232,9 @@ Result<Quantity> Quantity::Parse(std::string_view text) {
   } else {
     q.mantissa_ = Mantissa(p, std::numeric_limits<int>::max(), places);
     int64_t exponent = int64_t{p.exponent} - places;
-    q.exponent_ = static_cast<int32_t>(
-        std::clamp<int64_t>(exponent, std::numeric_limits<int32_t>::min() / 2,
-                            std::numeric_limits<int32_t>::max() / 2));
+    q.exponent_ =
+        static_cast<int32_t>(std::clamp<int64_t>(exponent, std::numeric_limits<int32_t>::min() / 2,
+                                                 std::numeric_limits<int32_t>::max() / 2));
   }
   if (q.exponent_ < kNano) {
     q.mantissa_ = ShrinkUp(q.mantissa_, kNano - q.exponent_);

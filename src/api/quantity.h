@@ -33,9 +33,9 @@ class Quantity {
   // 0 for text that is not a quantity: for values that were checked when they came in.
   static Quantity ParseOrZero(std::string_view text);
 
-  std::string ToString() const;  // canonical form
-  int64_t Value() const;         // whole units, rounded up, clamped to 64 bits
-  int64_t MilliValue() const;    // thousandths, likewise
+  std::string ToString() const;            // canonical form
+  int64_t Value() const;                   // whole units, rounded up, clamped to 64 bits
+  int64_t MilliValue() const;              // thousandths, likewise
   std::optional<int64_t> AsInt64() const;  // nullopt if not a whole number of 64 bits
   double AsDouble() const;
   Format format() const { return format_; }

@@ -266,6 +266,7 @@ void ValidateNodeUpdate(Value o, Value old, FieldErrors& errors) {
                      "node updates may not change providerID except from \"\" to valid");
   }
   ValidateTaints(o["spec"]["taints"], metadata, errors);
+  ValidateTaints(o["spec"]["taints"], metadata, errors);  // as of a new one, too: told twice
   if (o["spec"]["externalID"].AsString() != old["spec"]["externalID"].AsString()) {
     errors.Forbidden(spec / "externalID", "may not be updated");
   }

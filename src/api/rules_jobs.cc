@@ -482,6 +482,7 @@ void ValidateJobUpdate(Value o, Value old, FieldErrors& errors) {
   const Value spec = o["spec"];
   const Value before = old["spec"];
   const At at("spec");
+  ValidateJobSpec(spec, at, errors);  // as of a new one, too: told twice
   ValidateCompletionsChange(spec, before, at, errors);
   Immutable(spec["selector"], before["selector"], at / "selector", errors);
   ValidateTemplateChange(o, old, at, errors);

@@ -20,7 +20,9 @@ std::string_view GroupOf(std::string_view api_version) {
 
 std::string_view VersionOf(std::string_view api_version) {
   const size_t slash = api_version.find('/');
-  return slash == std::string_view::npos ? api_version : api_version.substr(slash + 1);
+  if (slash == std::string_view::npos) return api_version;
+  const std::string_view version = api_version.substr(slash + 1);
+  return version.contains('/') ? std::string_view() : version;
 }
 
 void ValidateOwner(Value owner, const At& at, FieldErrors& errors) {
@@ -173,6 +175,10 @@ void ValidateObjectMetaUpdate(Value metadata, Value old, FieldErrors& errors) {
                            "deletionGracePeriodSeconds"}) {
     Immutable(metadata[name], old[name], at / name, errors);
   }
+  ValidateLabels(metadata["labels"], at / "labels", errors);
+  ValidateAnnotations(metadata["annotations"], at / "annotations", errors);
+  ValidateOwners(metadata["ownerReferences"], at / "ownerReferences", errors);
+  ValidateManagers(metadata["managedFields"], at / "managedFields", errors);
 }
 
 }  // namespace sextant::api

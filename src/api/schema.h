@@ -1,9 +1,9 @@
 // Schema tables: what a field is, said once (DESIGN, law 5).
 //
 // The tables of built-in kinds are generated at build time from src/api/proto/*.proto; those of
-// custom resources are made at run time from their structural schema. Both codecs, OpenAPI, patches,
-// defaults, field validation and the typed views read the same tables, so nothing knows a kind
-// by name.
+// custom resources are made at run time from their structural schema. Both codecs, OpenAPI,
+// patches, defaults, field validation and the typed views read the same tables, so nothing knows a
+// kind by name.
 //
 //   const Resource* pods = Registry::Builtin().Find({"", "v1"}, "pods");
 //   const Field* f = pods->message->FindField("spec");
@@ -39,7 +39,7 @@ enum class Type : uint8_t {
   kRawExtension,  // any JSON object; protobuf message{bytes raw}
   kFieldsV1,      // managedFields' set: any JSON object; protobuf message{bytes Raw}
   kAny,           // any JSON value: table cells, JSON-Schema defaults, preserved unknown fields
-  kStringList,    // JSON: list of strings; protobuf: message{repeated string items = 1} (ExtraValue)
+  kStringList,  // JSON: list of strings; protobuf: message{repeated string items = 1} (ExtraValue)
 };
 
 enum class Shape : uint8_t { kSingle, kList, kMap };  // maps always have string keys
@@ -57,16 +57,16 @@ struct Message;
 class FieldIndex;
 
 struct Field {
-  std::string_view name;        // JSON name
-  std::string_view go_name;     // Go's struct field name, for messages that Go's decoder prints
+  std::string_view name;     // JSON name
+  std::string_view go_name;  // Go's struct field name, for messages that Go's decoder prints
   // Go's type without a leading pointer, as reflect prints it ("[]v1.Container",
   // "v1.RestartPolicy"); empty: derived from type and shape.
   std::string_view go_type;
-  uint32_t number = 0;          // protobuf; 0 where protobuf does not carry it
+  uint32_t number = 0;  // protobuf; 0 where protobuf does not carry it
   Type type = Type::kString;
   Shape shape = Shape::kSingle;
   Presence presence = Presence::kOmitEmpty;
-  bool pointer = false;         // a Go pointer (also with kAlways)
+  bool pointer = false;  // a Go pointer (also with kAlways)
   // Inlined in JSON, nested in protobuf (Go: embedded struct with a protobuf tag), for example
   // Volume.volumeSource. Message::fields lists the inlined message's own fields after it as well;
   // `via` points to the inlining field then.
@@ -75,8 +75,8 @@ struct Field {
   const Message* message = nullptr;  // element type when type == kMessage
   bool required = false;             // OpenAPI "required"
   bool immutable = false;
-  // JSON text of the declared default, "" for none. Besides, OpenAPI prints the zero value as default
-  // of single booleans, numbers, strings and messages that are kAlways and no pointer.
+  // JSON text of the declared default, "" for none. Besides, OpenAPI prints the zero value as
+  // default of single booleans, numbers, strings and messages that are kAlways and no pointer.
   std::string_view default_json;
   ListType list_type = ListType::kUnset;
   std::span<const std::string_view> list_map_keys;
@@ -86,8 +86,8 @@ struct Field {
   bool patch_replace = false;
   bool patch_retain_keys = false;
   std::span<const std::string_view> enum_values;
-  std::string_view format;           // OpenAPI format ("int32", "date-time", "byte")
-  std::string_view description;      // our own sentence, may be empty
+  std::string_view format;       // OpenAPI format ("int32", "date-time", "byte")
+  std::string_view description;  // our own sentence, may be empty
 };
 
 // Types whose Go form is a struct: omitempty never drops them.
@@ -96,14 +96,14 @@ bool IsStruct(const Field& field);
 Presence EffectivePresence(const Field& field);
 
 struct Message {
-  std::string_view name;       // "io.k8s.api.core.v1.PodSpec": the OpenAPI model name
-  std::string_view go_name;    // "v1.PodSpec": as Go's decoder prints it
+  std::string_view name;          // "io.k8s.api.core.v1.PodSpec": the OpenAPI model name
+  std::string_view go_name;       // "v1.PodSpec": as Go's decoder prints it
   std::span<const Field> fields;  // in Go's order, inlined ones expanded (see Field::via)
   std::string_view description;
-  bool atomic = false;         // structType=atomic
+  bool atomic = false;            // structType=atomic
   bool preserve_unknown = false;  // custom resources: x-kubernetes-preserve-unknown-fields
-  bool top = false;            // has kind and apiVersion (its first two fields, without numbers)
-  bool json_only = false;      // has no protobuf form, itself or something below it
+  bool top = false;               // has kind and apiVersion (its first two fields, without numbers)
+  bool json_only = false;         // has no protobuf form, itself or something below it
   const FieldIndex* index = nullptr;  // makes the lookups below fast; without it they scan
   // Made at run time from a custom resource's schema: the table may go away before documents do
   // (they copy its names), members stand sorted by name, as Go prints unstructured objects, and
@@ -139,7 +139,7 @@ class FieldIndex {
 };
 
 struct GroupVersion {
-  std::string_view group;    // "" for core
+  std::string_view group;  // "" for core
   std::string_view version;
   std::string ToString() const;  // "v1", "apps/v1"
   bool operator==(const GroupVersion&) const = default;
@@ -154,17 +154,17 @@ struct GroupVersionKind {
 // One subresource of a resource: "status", "scale", "log", ... with the kind that it speaks.
 struct Subresource {
   std::string_view name;
-  GroupVersionKind kind;               // request and response kind
-  const Message* message = nullptr;    // of `kind`
+  GroupVersionKind kind;             // request and response kind
+  const Message* message = nullptr;  // of `kind`
   std::span<const std::string_view> verbs;
 };
 
 struct Resource {
   GroupVersion group_version;
-  std::string_view plural;        // "pods"
-  std::string_view singular;      // "pod"
-  std::string_view kind;          // "Pod"
-  std::string_view list_kind;     // "PodList"
+  std::string_view plural;     // "pods"
+  std::string_view singular;   // "pod"
+  std::string_view kind;       // "Pod"
+  std::string_view list_kind;  // "PodList"
   std::span<const std::string_view> short_names;
   std::span<const std::string_view> categories;
   std::span<const std::string_view> verbs;  // as discovery prints them, sorted
@@ -176,7 +176,7 @@ struct Resource {
   // Field selectors other than metadata.name and metadata.namespace, as JSON paths
   // ("spec.nodeName", "status.phase").
   std::span<const std::string_view> selectable_fields;
-  std::string_view storage_version_hash;   // discovery's storageVersionHash
+  std::string_view storage_version_hash;  // discovery's storageVersionHash
   // Where the objects are kept, if not under "plural.group": kinds served in two groups share one
   // ("events").
   std::string_view storage_name;

@@ -21,9 +21,9 @@ struct OpText {
 };
 // In the order in which Kubernetes lists them.
 constexpr OpText kBinaryOps[] = {
-    {SelectorOp::kIn, "in"},          {SelectorOp::kNotIn, "notin"},
-    {SelectorOp::kEquals, "="},       {SelectorOp::kDoubleEquals, "=="},
-    {SelectorOp::kNotEquals, "!="},   {SelectorOp::kGreaterThan, "gt"},
+    {SelectorOp::kIn, "in"},        {SelectorOp::kNotIn, "notin"},
+    {SelectorOp::kEquals, "="},     {SelectorOp::kDoubleEquals, "=="},
+    {SelectorOp::kNotEquals, "!="}, {SelectorOp::kGreaterThan, "gt"},
     {SelectorOp::kLessThan, "lt"},
 };
 
@@ -177,8 +177,8 @@ class Parser {
       if (after.token == Token::kEnd) return out;
       if (after.token != Token::kComma) return Found(after, "',' or 'end of string'");
       if (!IsWord(Look()) && Look().token != Token::kNot) {
-        return Fail(BadRequest(
-            fmt::format("found '{}', expected: identifier after ','", Look().text)));
+        return Fail(
+            BadRequest(fmt::format("found '{}', expected: identifier after ','", Look().text)));
       }
     }
   }
@@ -207,8 +207,8 @@ class Parser {
     if (!IsWord(item)) return Found(item, "identifier");
     r.key = item.text;
     if (Complaints bad = IsQualifiedName(r.key); !bad.empty()) {
-      return Fail(BadRequest(
-          InvalidValue("<nil>", Quote(r.key), fmt::format("{}", fmt::join(bad, "; ")))));
+      return Fail(
+          BadRequest(InvalidValue("<nil>", Quote(r.key), fmt::format("{}", fmt::join(bad, "; ")))));
     }
     bool alone = Look().token == Token::kEnd || Look().token == Token::kComma;
     if (negated || alone) {
@@ -241,8 +241,8 @@ class Parser {
     std::string_view text = item.text;
     if (text == ">") text = "gt";
     if (text == "<") text = "lt";
-    bool is_operator = item.token == Token::kOperator || item.token == Token::kIn ||
-                       item.token == Token::kNotIn;
+    bool is_operator =
+        item.token == Token::kOperator || item.token == Token::kIn || item.token == Token::kNotIn;
     for (const OpText& known : kBinaryOps) {
       if (!is_operator || known.text != text) continue;
       op = known.op;

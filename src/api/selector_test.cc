@@ -149,12 +149,24 @@ TEST(SelectorProperty, PrintedSelectorsMeanTheSame) {
       if (i > 0) text += ",";
       std::string key = *word;
       switch (*rc::gen::inRange(0, 6)) {
-        case 0: text += key; break;
-        case 1: text += "!" + key; break;
-        case 2: text += key + "=" + *value; break;
-        case 3: text += key + " != " + *value; break;
-        case 4: text += key + " in (" + *value + "," + *value + ")"; break;
-        default: text += key + " notin (" + *value + ")"; break;
+        case 0:
+          text += key;
+          break;
+        case 1:
+          text += "!" + key;
+          break;
+        case 2:
+          text += key + "=" + *value;
+          break;
+        case 3:
+          text += key + " != " + *value;
+          break;
+        case 4:
+          text += key + " in (" + *value + "," + *value + ")";
+          break;
+        default:
+          text += key + " notin (" + *value + ")";
+          break;
       }
     }
     LabelSelector s = *LabelSelector::Parse(text);

@@ -186,8 +186,7 @@ class Patcher {
                       const Message* message) {
     if (directive.value.kind != Kind::kList) return Fail(BadType(Kind::kList, directive.value));
     Items order = ItemsOf(directive.value);
-    ASSIGN_OR_RETURN(std::string_view key,
-                     BehindSlash(directive.name(), kOrderPrefix, kBadOrder));
+    ASSIGN_OR_RETURN(std::string_view key, BehindSlash(directive.name(), kOrderPrefix, kBadOrder));
     const Node* original = out.Find(key);
     const Node* patch = changes.Find(key);
     for (const Node* list : {original, patch}) {
@@ -242,9 +241,9 @@ class Patcher {
       for (const Node& n : items) text += (text.empty() ? "" : " ") + GoPrint(At(n));
       return "[" + text + "]";
     };
-    return Fail(Internal(fmt::format(
-        "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n", shown(patch),
-        shown(order))));
+    return Fail(Internal(
+        fmt::format("The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
+                    shown(patch), shown(order))));
   }
 
   static Result<bool> SameKey(const Node& a, const Node& b, std::string_view merge_key) {
@@ -301,14 +300,15 @@ class Patcher {
 
   Result<Meta> Lookup(const Message* message, std::string_view key) const {
     if (message == nullptr) {
-      return Fail(Internal(
-          "merging an object in json but data type is not struct, instead is: map"));
+      return Fail(
+          Internal("merging an object in json but data type is not struct, instead is: map"));
     }
     const Field* f = message->FindField(key);
     if (f == nullptr) {
       size_t dot = message->go_name.rfind('.');
-      return Fail(Internal(fmt::format("unable to find api field in struct {} for the json field {}",
-                                       message->go_name.substr(dot + 1), Quote(key))));
+      return Fail(
+          Internal(fmt::format("unable to find api field in struct {} for the json field {}",
+                               message->go_name.substr(dot + 1), Quote(key))));
     }
     Meta meta;
     bool map = f->shape == Shape::kMap;

@@ -38,8 +38,9 @@ inline const Field kResourcesFields[] = {
      .shape = Shape::kMap},
     {.name = "requests", .number = 2, .type = Type::kQuantity, .shape = Shape::kMap},
 };
-inline const Message kResources = {
-    .name = "ResourceRequirements", .go_name = "v1.ResourceRequirements", .fields = kResourcesFields};
+inline const Message kResources = {.name = "ResourceRequirements",
+                                   .go_name = "v1.ResourceRequirements",
+                                   .fields = kResourcesFields};
 
 inline constexpr std::string_view kNameKey[] = {"name"};
 inline const Field kContainerFields[] = {
@@ -60,7 +61,8 @@ inline const Field kContainerFields[] = {
 inline const Message kContainer = {
     .name = "Container", .go_name = "v1.Container", .fields = kContainerFields};
 
-inline const Field kHostPathFields[] = {{.name = "path", .number = 1, .presence = Presence::kAlways}};
+inline const Field kHostPathFields[] = {
+    {.name = "path", .number = 1, .presence = Presence::kAlways}};
 inline const Message kHostPath = {
     .name = "HostPath", .go_name = "v1.HostPathVolumeSource", .fields = kHostPathFields};
 inline const Field kSourceFields[] = {{.name = "hostPath",
@@ -121,13 +123,22 @@ inline const Field kPodSpecFields[] = {
     {.name = "nodeSelector", .number = 7, .shape = Shape::kMap, .map_atomic = true},
     {.name = "hostNetwork", .number = 11, .type = Type::kBool},
     {.name = "ratio", .number = 60, .type = Type::kDouble},
-    {.name = "timeout", .number = 61, .type = Type::kDuration, .presence = Presence::kPointer,
+    {.name = "timeout",
+     .number = 61,
+     .type = Type::kDuration,
+     .presence = Presence::kPointer,
      .pointer = true},
     {.name = "secret", .number = 62, .type = Type::kBytes},
-    {.name = "started", .number = 63, .type = Type::kTime, .presence = Presence::kPointer,
+    {.name = "started",
+     .number = 63,
+     .type = Type::kTime,
+     .presence = Presence::kPointer,
      .pointer = true},
     {.name = "seen", .number = 64, .type = Type::kMicroTime},
-    {.name = "extra", .number = 65, .type = Type::kRawExtension, .presence = Presence::kPointer,
+    {.name = "extra",
+     .number = 65,
+     .type = Type::kRawExtension,
+     .presence = Presence::kPointer,
      .pointer = true},
 };
 inline const Message kPodSpec = {

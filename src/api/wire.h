@@ -118,7 +118,8 @@ class WireWriter {
 
  private:
   void Room(size_t n) {
-    if (n > at_) [[unlikely]] Grow(n);
+    if (n > at_) [[unlikely]]
+      Grow(n);
   }
   [[gnu::noinline]] void Grow(size_t n) {
     constexpr size_t kFirst = 4096;

@@ -99,9 +99,8 @@ class Reader {
     } else {
       line = parser_.context_mark.line;
     }
-    std::string_view why = parser_.problem != nullptr
-                               ? std::string_view(parser_.problem)
-                               : "unknown problem parsing YAML content";
+    std::string_view why = parser_.problem != nullptr ? std::string_view(parser_.problem)
+                                                      : "unknown problem parsing YAML content";
     if (line == 0) return BadRequest(fmt::format("yaml: {}", why));
     return BadRequest(fmt::format("yaml: line {}: {}", line, why));
   }
@@ -286,9 +285,8 @@ class Reader {
       out.text = std::move(bytes);
       return {};
     }
-    bool resolvable = tag.empty() ? plain
-                                  : type == "bool" || type == "int" || type == "float" ||
-                                        type == "null";
+    bool resolvable =
+        tag.empty() ? plain : type == "bool" || type == "int" || type == "float" || type == "null";
     if (!resolvable) return {};
     YamlScalar v = ResolveYaml(text);
     if (type == "float" && v.kind == YamlKind::kInt) {
@@ -333,8 +331,10 @@ class Reader {
         return {};
       case YamlKind::kFloat:
         if (!std::isfinite(v.number)) {
-          return Fail(BadRequest(std::string("json: unsupported value: ") +
-                                 (std::isnan(v.number) ? "NaN" : v.number > 0 ? "+Inf" : "-Inf")));
+          return Fail(
+              BadRequest(std::string("json: unsupported value: ") + (std::isnan(v.number) ? "NaN"
+                                                                     : v.number > 0       ? "+Inf"
+                                                                                    : "-Inf")));
         }
         out.kind = Kind::kDouble;
         out.number = v.number;
@@ -417,7 +417,8 @@ Result<std::vector<YamlDocument>> ParseYaml(std::string_view text, const YamlOpt
 
 Result<Object> DecodeYaml(std::string_view text, const Message& message, StrictReport* strict) {
   StrictReport duplicates;
-  ASSIGN_OR_RETURN(std::vector<YamlDocument> docs, ParseYaml(text, {.strict = &duplicates, .first_only = true}));
+  ASSIGN_OR_RETURN(std::vector<YamlDocument> docs,
+                   ParseYaml(text, {.strict = &duplicates, .first_only = true}));
   if (strict != nullptr) strict->errors = std::move(duplicates.errors);
   return DecodeTree(docs.empty() ? Value() : docs[0].object.root(), message, {.strict = strict});
 }

@@ -77,8 +77,7 @@ TEST(ParseYaml, IsBounded) {
             ",*" + p + ",*" + p + ",*" + p + ",*" + p + ",*" + p + "]\n";
   }
   EXPECT_EQ(Json(bomb), "error: yaml: document contains excessive aliasing");
-  EXPECT_EQ(Json(std::string(kMaxYamlDepth + 2, '[')),
-            "error: yaml: exceeded max depth of 200");
+  EXPECT_EQ(Json(std::string(kMaxYamlDepth + 2, '[')), "error: yaml: exceeded max depth of 200");
   EXPECT_EQ(ParseYaml("abc", {.max_bytes = 2}).error().code, 413);
 }
 
@@ -98,14 +97,13 @@ TEST(ParseYaml, KnowsPlaces) {
 TEST(DecodeYaml, GivesTheApisObject) {
   const Message& pod = *Registry::Builtin().FindKindMessage({"", "v1"}, "Pod");
   StrictReport strict;
-  auto doc = DecodeYaml("kind: Pod\nmetadata: {name: p, name: q}\nspec:\n  containers:\n  - nam: x\n",
-                        pod, &strict);
+  auto doc = DecodeYaml(
+      "kind: Pod\nmetadata: {name: p, name: q}\nspec:\n  containers:\n  - nam: x\n", pod, &strict);
   ASSERT_TRUE(doc) << doc.error().message;
   EXPECT_EQ(doc->name(), "q");
-  EXPECT_EQ(strict.errors,
-            (std::vector<std::string>{
-                "yaml: unmarshal errors:\n  line 2: key \"name\" already set in map",
-                "unknown field \"spec.containers[0].nam\""}));
+  EXPECT_EQ(strict.errors, (std::vector<std::string>{
+                               "yaml: unmarshal errors:\n  line 2: key \"name\" already set in map",
+                               "unknown field \"spec.containers[0].nam\""}));
   EXPECT_EQ(DecodeYaml("metadata: {name: 5}", pod).error().message,
             "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.name of type "
             "string");

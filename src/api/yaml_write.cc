@@ -1,4 +1,5 @@
-// WriteYaml of yaml.h, over libyaml's emitter, which breaks lines and quotes as Go's port of it does.
+// WriteYaml of yaml.h, over libyaml's emitter, which breaks lines and quotes as Go's port of it
+// does.
 #include <fmt/format.h>
 #include <yaml.h>
 

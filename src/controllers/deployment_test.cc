@@ -194,6 +194,19 @@ TEST_F(DeploymentTest, AdoptsOrphansAndReleasesWhatNoLongerMatches) {
   EXPECT_EQ(cluster.Pods("web-").size(), 2U);
 }
 
+TEST(ControllersTest, StopInTheMiddleOfTheirWork) {
+  for (int turns = 4; turns < 40; turns += 3) {
+    Cluster cluster;
+    cluster.AddNode("node-1");
+    cluster.StopAfter(turns);
+    cluster.Create(client::kDeployments, R"({"metadata":{"name":"web"},"spec":{"replicas":9,
+      "selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},
+      "spec":{"containers":[{"name":"c","image":"i"}]}}}})");
+    cluster.Advance(10s);
+    EXPECT_LE(cluster.Pods("web-").size(), 9U);
+  }
+}
+
 TEST(PodsToGiveUpTest, UnboundThenUnreadyThenCheapThenCrowded) {
   const auto pod = [](const char* name, const char* node, bool ready, const char* cost) {
     api::Editor edit;

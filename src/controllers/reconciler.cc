@@ -85,7 +85,9 @@ Writer::Writer(Reconciler& controller, Gvr gvr)
       message_(MessageOf(gvr)),
       subscription_(cache_.Subscribe([this](const Change& change) { Look(change.name()); })) {}
 
+// A Writer goes because its controller does: what waits here must not run on the rest of it.
 Writer::~Writer() {
+  controller_.alive_.reset();
   for (auto& [name, waiter] : waiters_) controller_.loop().Cancel(waiter.timer);
 }
 

@@ -29,6 +29,8 @@ class Cluster : private server::LocalExtras {
   // Runs everything that is ready, without moving time.
   void Settle() { loop.RunReady(); }
   void Advance(Duration d) { loop.Advance(d); }
+  // Stops the controllers when the loop has turned so often, whatever they are at.
+  void StopAfter(int turns);
   // Lets scheduler and kubelets do their work until nothing changes any more.
   void Play();
 

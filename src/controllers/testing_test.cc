@@ -66,6 +66,11 @@ Cluster::~Cluster() {
   clients_.clear();
 }
 
+void Cluster::StopAfter(int turns) {
+  if (turns == 0) return controllers_.reset();
+  loop.Post([this, turns] { StopAfter(turns - 1); });
+}
+
 void Cluster::LoadRoles() {
   const auto text =
       ReadFile(std::string(SEXTANT_SOURCE_DIR) + "/src/lab/bootstrap_objects.json", 16 << 20);

@@ -284,7 +284,7 @@ TEST_P(Isolated, NothingLivesOnAfterTheRuntime) {
 TEST_P(Isolated, NothingLivesOnWhenTheLabIsKilled) {
   const std::string mark = fmt::format("{}.25{}", 200000 + getpid(), static_cast<int>(GetParam()));
   // A lab of its own: this test program again, which starts a container and waits to be killed.
-  const pid_t lab = StartLab(GetParam(), mark);
+  const pid_t lab = StartLab(GetParam(), mark, host_.directory());
   host_.WaitFor([&] { return CountProcesses(mark) >= 3; });  // it, the shell and its child
   kill(lab, SIGKILL);
   waitpid(lab, nullptr, 0);

@@ -237,11 +237,12 @@ int CountProcesses(const std::string& mark) {
   return count;
 }
 
-pid_t StartLab(Level level, const std::string& mark) {
+pid_t StartLab(Level level, const std::string& mark, const std::string& directory) {
   SpawnRequest request{
       .program = "/proc/self/exe",
       .argv = {"lab", "--gtest_filter=Lab.DISABLED_Run", "--gtest_also_run_disabled_tests"},
-      .env = {fmt::format("LAB_LEVEL={}", static_cast<int>(level)), "LAB_MARK=" + mark}};
+      .env = {fmt::format("LAB_LEVEL={}", static_cast<int>(level)), "LAB_MARK=" + mark,
+              "TMPDIR=" + directory}};
   const Result<Process> process = Spawn(std::move(request));
   CHECK(process.has_value());
   return process->pid;

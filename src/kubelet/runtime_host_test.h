@@ -100,8 +100,9 @@ class LoopbackServer {
 
 // Processes of this machine whose command line contains `mark`.
 int CountProcesses(const std::string& mark);
-// This test program as a lab with one container that sleeps for `mark`; gives its process id.
-pid_t StartLab(Level level, const std::string& mark);
+// This test program as a lab with one container that sleeps for `mark`; gives its process id. Its
+// files lie in `directory`: being killed, it cannot remove them.
+pid_t StartLab(Level level, const std::string& mark, const std::string& directory);
 void RunLab();  // inside it
 // All tests again as nobody: the exit code.
 int RunAsNobody();

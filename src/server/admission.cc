@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/random.h"
+#include "server/admission_plugins.h"
 
 namespace sextant::server {
 namespace {
@@ -212,7 +213,8 @@ class PriorityAdmission : public AdmissionPlugin {
   }
 
   Status Validate(const AdmissionRequest& request, Value object) const override {
-    if (request.op.resource->plural != "priorityclasses" || request.verb == "delete") return {};
+    if (request.op.resource->plural != "priorityclasses") return {};
+    if (request.verb == "delete") return CheckDelete(request);
     if (!object["globalDefault"].AsBool()) return {};
     const Object other = GlobalDefault(request.view);
     if (!other || other.name() == object["metadata"]["name"].AsString()) return {};
@@ -223,6 +225,13 @@ class PriorityAdmission : public AdmissionPlugin {
   }
 
  private:
+  static Status CheckDelete(const AdmissionRequest& request) {
+    const std::string& name = request.op.info.name;
+    if (name != "system-node-critical" && name != "system-cluster-critical") return {};
+    return Fail(AdmissionForbidden(request, Value(),
+                                   "this is a system priority class and cannot be deleted"));
+  }
+
   static Object GlobalDefault(const ClusterView& view) {
     Object best;
     const auto classes = view.Snapshot(kPriorityClasses);
@@ -299,6 +308,8 @@ std::vector<std::unique_ptr<AdmissionPlugin>> DefaultAdmission() {
   chain.push_back(std::make_unique<TaintNodesByCondition>());
   chain.push_back(std::make_unique<PriorityAdmission>());
   chain.push_back(std::make_unique<DefaultTolerationSeconds>());
+  chain.push_back(MakeRuntimeClassAdmission());
+  chain.push_back(MakeServiceAddresses());
   return chain;
 }
 

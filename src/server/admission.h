@@ -42,6 +42,11 @@ class AdmissionPlugin {
     (void)request, (void)object;
     return {};
   }
+  // After the kind's own preparation, before validation: gives out what only one object may have.
+  virtual Status Allocate(const AdmissionRequest& request, api::Mut object) const {
+    (void)request, (void)object;
+    return {};
+  }
   // `object` is absent for delete.
   virtual Status Validate(const AdmissionRequest& request, api::Value object) const {
     (void)request, (void)object;

@@ -324,7 +324,14 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
 
   void Answer(std::string_view name, Committed committed, int code) {
     if (committed.error != CommitError::kNone) {
-      return Finish(Fail(CommitFailure(op_, name, committed.error)));
+      Error error = CommitFailure(op_, name, committed.error);
+      if (committed.error == CommitError::kExists) {
+        const Object there = pipeline_.Get(StorageName(*op_.resource), op_.info.ns, name);
+        if (there["metadata"]["deletionTimestamp"]) {
+          error.message = "object is being deleted: " + error.message;
+        }
+      }
+      return Finish(Fail(std::move(error)));
     }
     Finish(ObjectOutcome(op_, committed.entry->object, code));
   }

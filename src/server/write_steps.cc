@@ -1,6 +1,9 @@
 #include "server/write_steps.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <set>
 
 #include "api/managed_fields.h"
 #include "server/pipeline.h"
@@ -28,6 +31,13 @@ Status Mutate(const Operation& op, std::string_view verb, Value old, Mut object,
               const WriteContext& context) {
   const AdmissionRequest request{op, verb, old, context.view};
   for (const auto& plugin : context.admission) RETURN_IF_ERROR(plugin->Admit(request, object));
+  return {};
+}
+
+Status Allocate(const Operation& op, std::string_view verb, Value old, Mut object,
+                const WriteContext& context) {
+  const AdmissionRequest request{op, verb, old, context.view};
+  for (const auto& plugin : context.admission) RETURN_IF_ERROR(plugin->Allocate(request, object));
   return {};
 }
 
@@ -64,6 +74,30 @@ Object Defaulted(const Operation& op, const Object& asked, const Object& before,
   if (op.apply) return object;
   const std::string api_version = op.resource->group_version.ToString();
   return api::TrackUpdate(ManagerOf(op, api_version, now), *op.resource->message, before, object);
+}
+
+// An owner that is named twice is kept once, with a word about it.
+void KeepOwnersOnce(Mut metadata, std::vector<std::string>& warnings) {
+  if (!metadata.Has("ownerReferences")) return;
+  const Mut owners = metadata["ownerReferences"];
+  std::set<std::string> twice;
+  for (size_t i = 1; i < owners.size();) {
+    const Value owner = owners.at(i).Snapshot();
+    bool known = false;
+    for (size_t j = 0; j < i; ++j) known = known || Equal(owners.at(j).Snapshot(), owner);
+    if (known) {
+      twice.emplace(owner["uid"].AsString());
+      owners.EraseAt(i);
+    } else {
+      ++i;
+    }
+  }
+  if (twice.empty()) return;
+  warnings.push_back(
+      fmt::format(".metadata.ownerReferences contains duplicate entries; API server dedups owner "
+                  "references in 1.20+, and may reject such requests as early as 1.24; please fix "
+                  "your requests; duplicate UID(s) observed: {}",
+                  fmt::join(twice, ", ")));
 }
 
 // Everything but metadata, status and the type: what metadata.generation counts.
@@ -170,6 +204,7 @@ Result<Object> PrepareCreate(const Operation& op, const Object& asked, const Wri
   Editor edit(Defaulted(op, asked, Object(), context.view.now()));
   Mut root = edit.Root();
   Mut metadata = root["metadata"];
+  KeepOwnersOnce(metadata, warnings);
   RETURN_IF_ERROR(Mutate(op, "create", Value(), root, context));
 
   for (const char* key :
@@ -186,6 +221,7 @@ Result<Object> PrepareCreate(const Operation& op, const Object& asked, const Wri
   if (rules.has_generation) metadata.Set("generation", 1);
   if (HasStatus(*op.resource) && !rules.status_on_create) root.Erase("status");
   if (rules.prepare) rules.prepare(root, Value());
+  RETURN_IF_ERROR(Allocate(op, "create", Value(), root, context));
   Object object = std::move(edit).Finish(op.resource->message);
 
   api::FieldErrors errors;
@@ -198,6 +234,10 @@ Result<Object> PrepareCreate(const Operation& op, const Object& asked, const Wri
   if (!errors.empty()) return Fail(InvalidObject(op, object.root(), errors));
   if (rules.warnings) rules.warnings(object.root(), Value(), warnings);
   RETURN_IF_ERROR(ValidateAdmission(op, "create", Value(), object.root(), context));
+  if (op.info.verb == "create" && !op.apply && !asked.resource_version().empty() &&
+      asked.resource_version() != "0") {
+    return Fail({.message = "resourceVersion should not be set on objects to be created"});
+  }
   return object;
 }
 
@@ -235,6 +275,7 @@ Result<Object> PrepareUpdate(const Operation& op, const Object& asked, const Obj
   Mut root = edit.Root();
   Mut metadata = root["metadata"];
   metadata.Set("resourceVersion", old["metadata"]["resourceVersion"]);
+  KeepOwnersOnce(metadata, warnings);
   RETURN_IF_ERROR(Mutate(op, "update", old, root, context));
   KeepSystemMetadata(metadata, old["metadata"]);
   if (status) {
@@ -249,6 +290,7 @@ Result<Object> PrepareUpdate(const Operation& op, const Object& asked, const Obj
   } else if (rules.prepare) {
     rules.prepare(root, old);
   }
+  RETURN_IF_ERROR(Allocate(op, "update", old, root, context));
   Object next = std::move(edit).Finish(op.resource->message);
   if (!status && rules.has_generation && SpecChanged(next.root(), old)) {
     Editor bump(next);
@@ -256,8 +298,13 @@ Result<Object> PrepareUpdate(const Operation& op, const Object& asked, const Obj
     next = std::move(bump).Finish(op.resource->message);
   }
   api::FieldErrors errors;
-  api::ValidateObjectMeta(next["metadata"], op.resource->namespaced, rules, errors);
-  api::ValidateObjectMetaUpdate(next["metadata"], old["metadata"], errors);
+  // Once for every kind, and once more by the kind: its causes name such an error twice.
+  for (int i = 0; i < 2; ++i) {
+    if (i == 0 || !status) {
+      api::ValidateObjectMeta(next["metadata"], op.resource->namespaced, rules, errors);
+    }
+    api::ValidateObjectMetaUpdate(next["metadata"], old["metadata"], errors);
+  }
   if (part) {
     part->validate(next.root(), old, errors);
   } else if (status) {
@@ -424,7 +471,7 @@ Result<DeletePlan> PlanDelete(const Operation& op, const DeleteRequest& request,
     plan.kind = DeletePlan::Kind::kNothing;
     plan.object = current;
   }
-  if (stays && (request.explicit_cascade || request.propagation == "Foreground")) plan.code = 202;
+  if (stays && request.explicit_cascade) plan.code = 202;
   return plan;
 }
 
