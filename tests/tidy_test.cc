@@ -46,11 +46,13 @@ struct NamedKind {
   std::string_view kind;  // empty: any
 };
 constexpr NamedKind kNamedKinds[] = {
-    {"src/server/table", ""},                       // tables.cc: kubectl's columns by resource
-    {"src/server/rbac.cc", "ClusterRole"},          // roleRef.kind
-    {"src/server/rbac.cc", "ServiceAccount"},       // subjects.kind
-    {"src/server/admission.cc", "ServiceAccount"},  // the admission plugin's name
-    {"src/server/subresource_", ""},                // the hooks that the resource table points to
+    {"src/server/table", ""},                         // tables.cc: kubectl's columns by resource
+    {"src/server/rbac.cc", "ClusterRole"},            // roleRef.kind
+    {"src/server/rbac.cc", "ServiceAccount"},         // subjects.kind
+    {"src/server/admission.cc", "ServiceAccount"},    // the admission plugin's name
+    {"src/server/runtime_class.cc", "RuntimeClass"},  // likewise
+    {"src/server/service_addresses.cc", "Service"},   // the hook that gives out addresses
+    {"src/server/subresource_", ""},                  // the hooks that the resource table points to
 };
 
 bool MayNameKind(std::string_view path, std::string_view kind) {
