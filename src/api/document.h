@@ -44,7 +44,7 @@ struct Node {
   Kind kind = Kind::kAbsent;
   bool fixed = false;   // `text` is not part of the arena: copies share it
   bool sorted = false;  // of a map: the keys stand in ascending order, none twice
-  uint32_t size = 0;  // bytes of a string, count of members or items
+  uint32_t size = 0;    // bytes of a string, count of members or items
   union {
     bool boolean;
     int64_t integer;
@@ -87,7 +87,7 @@ class Value {
   explicit operator bool() const { return !IsAbsent() && !IsNull(); }
 
   bool AsBool(bool otherwise = false) const;
-  int64_t AsInt(int64_t otherwise = 0) const;     // a double with an integral value counts
+  int64_t AsInt(int64_t otherwise = 0) const;  // a double with an integral value counts
   double AsDouble(double otherwise = 0) const;
   std::string_view AsString(std::string_view otherwise = {}) const;
 
@@ -118,7 +118,7 @@ class ItemRange {
    public:
     explicit Iterator(const Node* at) : at_(at) {}
     Value operator*() const { return Value(at_); }
-    Iterator& operator++() { ++at_; return *this; }
+    Iterator& operator++() { return ++at_, *this; }
     bool operator==(const Iterator&) const = default;
 
    private:
@@ -155,7 +155,7 @@ class MemberRange {
    public:
     explicit Iterator(const Member* at) : at_(at) {}
     MemberView operator*() const { return {at_->name(), Value(&at_->value)}; }
-    Iterator& operator++() { ++at_; return *this; }
+    Iterator& operator++() { return ++at_, *this; }
     bool operator==(const Iterator&) const = default;
 
    private:
@@ -177,7 +177,7 @@ class Arena {
   Arena(Arena&& other) noexcept { *this = std::move(other); }
   Arena& operator=(Arena&& other) noexcept;
   ~Arena();
-  void* Allocate(size_t bytes);            // aligned to 8
+  void* Allocate(size_t bytes);  // aligned to 8
   std::string_view Copy(std::string_view text);
   void Reserve(size_t bytes);              // one chunk will hold what comes, up to `bytes`
   void Clear();                            // forgets everything, keeps a chunk for reuse
@@ -262,8 +262,8 @@ class Mut {
   Mut Path(std::string_view dotted) const;
   bool Has(std::string_view key) const;
   size_t size() const;
-  Mut at(size_t i) const;                 // item i of a list; CHECKs i < size()
-  Mut Append() const;                     // a new absent item at the end (makes the list)
+  Mut at(size_t i) const;  // item i of a list; CHECKs i < size()
+  Mut Append() const;      // a new absent item at the end (makes the list)
   Mut Insert(size_t i) const;
   std::vector<std::string> Keys() const;  // of a map, in order
   Value Snapshot() const;                 // as it stands now; valid while the Editor lives
@@ -275,7 +275,7 @@ class Mut {
   void SetString(std::string_view v) const;  // copied
   void SetMap() const;                       // {} (replaces what was there unless it is a map)
   void SetList() const;
-  void Set(Value v) const;     // shares: the source must be kept by the Editor (see Editor::Keep)
+  void Set(Value v) const;  // shares: the source must be kept by the Editor (see Editor::Keep)
   void Set(const Object& v) const;  // keeps the object's document alive by itself
   void Set(std::string_view key, std::string_view v) const { (*this)[key].SetString(v); }
   void Set(std::string_view key, const char* v) const { (*this)[key].SetString(v); }
@@ -330,8 +330,8 @@ size_t CompactSize(Value v);
 class DocumentBuilder {
  public:
   Arena& arena() { return arena_; }
-  Node String(std::string_view text);       // copied
-  Node StaticString(std::string_view text); // must outlive the document (schema tables)
+  Node String(std::string_view text);        // copied
+  Node StaticString(std::string_view text);  // must outlive the document (schema tables)
   Node List(std::span<const Node> items);
   Node Map(std::span<const Member> members);
   Object Finish(Node root);
