@@ -90,7 +90,7 @@ constexpr Column kCorePodtemplates[] = {
     {"Images", "string", "", 0, PodTemplateImages},
     {"Pod Labels", "string", "", 0, PodTemplateLabels},
 };
-constexpr Column kCoreReplicationcontrollers[] = {
+constexpr Column kReplicaSets[] = {
     {"Name", "string", "name", 0, Text<kMetadataName>},
     {"Desired", "integer", "", 0, Number<kSpecReplicas>},
     {"Current", "integer", "", 0, Number<kStatusReplicas>},
@@ -114,19 +114,7 @@ constexpr Column kCoreEndpoints[] = {
     {"Endpoints", "string", "", 0, EndpointsText},
     {"Age", "string", "", 0, Age<kMetadataCreationTimestamp>},
 };
-constexpr Column kCoreEvents[] = {
-    {"Last Seen", "string", "", 0, EventLastSeen},
-    {"Type", "string", "", 0, Text<kType>},
-    {"Reason", "string", "", 0, Text<kReason>},
-    {"Object", "string", "", 0, EventObject},
-    {"Subobject", "string", "", 1, EventText},
-    {"Source", "string", "", 1, EventSource},
-    {"Message", "string", "", 0, EventMessage},
-    {"First Seen", "string", "", 1, EventFirstSeen},
-    {"Count", "string", "", 1, EventCount},
-    {"Name", "string", "name", 1, Text<kMetadataName>},
-};
-constexpr Column kEventsEvents[] = {
+constexpr Column kEvents[] = {
     {"Last Seen", "string", "", 0, EventLastSeen},
     {"Type", "string", "", 0, Text<kType>},
     {"Reason", "string", "", 0, Text<kReason>},
@@ -198,16 +186,6 @@ constexpr Column kAppsDeployments[] = {
     {"Images", "string", "", 1, TemplateImages},
     {"Selector", "string", "", 1, TemplateSelector},
 };
-constexpr Column kAppsReplicasets[] = {
-    {"Name", "string", "name", 0, Text<kMetadataName>},
-    {"Desired", "integer", "", 0, Number<kSpecReplicas>},
-    {"Current", "integer", "", 0, Number<kStatusReplicas>},
-    {"Ready", "integer", "", 0, Number<kStatusReadyReplicas>},
-    {"Age", "string", "", 0, Age<kMetadataCreationTimestamp>},
-    {"Containers", "string", "", 1, TemplateContainers},
-    {"Images", "string", "", 1, TemplateImages},
-    {"Selector", "string", "", 1, TemplateSelector},
-};
 constexpr Column kAppsDaemonsets[] = {
     {"Name", "string", "name", 0, Text<kMetadataName>},
     {"Desired", "integer", "", 0, Number<kStatusDesiredNumberScheduled>},
@@ -263,15 +241,7 @@ constexpr Column kPolicyPoddisruptionbudgets[] = {
     {"Allowed Disruptions", "integer", "", 0, Number<kStatusDisruptionsAllowed>},
     {"Age", "string", "", 0, Age<kMetadataCreationTimestamp>},
 };
-constexpr Column kRbacRolebindings[] = {
-    {"Name", "string", "name", 0, Text<kMetadataName>},
-    {"Role", "string", "", 0, BindingRole},
-    {"Age", "string", "", 0, Age<kMetadataCreationTimestamp>},
-    {"Users", "string", "", 1, BindingUsers},
-    {"Groups", "string", "", 1, BindingGroups},
-    {"ServiceAccounts", "string", "", 1, BindingAccounts},
-};
-constexpr Column kRbacClusterrolebindings[] = {
+constexpr Column kRoleBindings[] = {
     {"Name", "string", "name", 0, Text<kMetadataName>},
     {"Role", "string", "", 0, BindingRole},
     {"Age", "string", "", 0, Age<kMetadataCreationTimestamp>},
@@ -356,11 +326,11 @@ constexpr std::array<TableKind, 35> kTables = {{
     {"", "pods", kCorePods},
     {"", "nodes", kCoreNodes},
     {"", "podtemplates", kCorePodtemplates},
-    {"", "replicationcontrollers", kCoreReplicationcontrollers},
+    {"", "replicationcontrollers", kReplicaSets},
     {"", "services", kCoreServices},
     {"", "endpoints", kCoreEndpoints},
-    {"", "events", kCoreEvents},
-    {"events.k8s.io", "events", kEventsEvents},
+    {"", "events", kEvents},
+    {"events.k8s.io", "events", kEvents},
     {"", "namespaces", kCoreNamespaces},
     {"", "secrets", kCoreSecrets},
     {"", "serviceaccounts", kCoreServiceaccounts},
@@ -369,15 +339,15 @@ constexpr std::array<TableKind, 35> kTables = {{
     {"", "persistentvolumeclaims", kCorePersistentvolumeclaims},
     {"", "resourcequotas", kCoreResourcequotas},
     {"apps", "deployments", kAppsDeployments},
-    {"apps", "replicasets", kAppsReplicasets},
+    {"apps", "replicasets", kReplicaSets},
     {"apps", "daemonsets", kAppsDaemonsets},
     {"apps", "statefulsets", kAppsStatefulsets},
     {"apps", "controllerrevisions", kAppsControllerrevisions},
     {"batch", "jobs", kBatchJobs},
     {"batch", "cronjobs", kBatchCronjobs},
     {"policy", "poddisruptionbudgets", kPolicyPoddisruptionbudgets},
-    {"rbac.authorization.k8s.io", "rolebindings", kRbacRolebindings},
-    {"rbac.authorization.k8s.io", "clusterrolebindings", kRbacClusterrolebindings},
+    {"rbac.authorization.k8s.io", "rolebindings", kRoleBindings},
+    {"rbac.authorization.k8s.io", "clusterrolebindings", kRoleBindings},
     {"coordination.k8s.io", "leases", kCoordinationLeases},
     {"discovery.k8s.io", "endpointslices", kDiscoveryEndpointslices},
     {"storage.k8s.io", "storageclasses", kStorageStorageclasses},
