@@ -318,14 +318,18 @@ void ValidateDeviceStatus(Value pod, const char* list, const char* containers, c
   }
 }
 
+void ValidateAnnotations(Value pod, Value old, FieldErrors& errors) {
+  const At metadata("metadata");
+  const At at = metadata / "annotations";
+  const Value annotations = pod["metadata"]["annotations"];
+  ValidateAnnotationChange(annotations, old["metadata"]["annotations"], at, errors);
+  ValidatePodAnnotations(annotations, pod["spec"], at, errors);
+}
+
 }  // namespace
 
 void ValidatePodUpdate(Value pod, Value old, FieldErrors& errors) {
-  const At metadata("metadata");
-  const Value annotations = pod["metadata"]["annotations"];
-  ValidateAnnotationChange(annotations, old["metadata"]["annotations"], metadata / "annotations",
-                           errors);
-  ValidatePodAnnotations(annotations, pod["spec"], metadata / "annotations", errors);
+  ValidateAnnotations(pod, old, errors);
   const At at("spec");
   const Value spec = pod["spec"];
   const Value before = old["spec"];
@@ -341,11 +345,7 @@ void ValidatePodUpdate(Value pod, Value old, FieldErrors& errors) {
 }
 
 void ValidatePodStatus(Value pod, Value old, FieldErrors& errors) {
-  const At metadata("metadata");
-  const Value annotations = pod["metadata"]["annotations"];
-  ValidateAnnotationChange(annotations, old["metadata"]["annotations"], metadata / "annotations",
-                           errors);
-  ValidatePodAnnotations(annotations, pod["spec"], metadata / "annotations", errors);
+  ValidateAnnotations(pod, old, errors);
   const At at("status");
   const Value status = pod["status"];
   const Value before = old["status"];
