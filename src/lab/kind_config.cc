@@ -47,7 +47,7 @@ constexpr std::array<Key, 7> kNodeKeys = {{
     {"labels", Use::kRead},
     {"kubeadmConfigPatches", Use::kRead},
     {"extraMounts", Use::kNoEffect, "a simulated node has no file system of its own"},
-    {"extraPortMappings", Use::kRefused, "a simulated node has no ports; use kubectl port-forward"},
+    {"extraPortMappings", Use::kRefused, "a simulated node has no ports of this machine"},
     {"kubeadmConfigPatchesJSON6902", Use::kRefused, "JSON patches of kubeadm's files are not read"},
 }};
 constexpr std::array<Key, 8> kNetworkingKeys = {{

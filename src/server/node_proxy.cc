@@ -268,8 +268,11 @@ Status NodeProxy::Serve(const Operation& op, const net::Request& request,
   if (!nodes_) return Fail(ServiceUnavailable("this server reaches no nodes"));
   if (!request.IsWebSocketUpgrade()) {
     return Fail(BadRequest(
-        "Upgrade request required: this server speaks WebSocket (v5.channel.k8s.io) for exec, "
-        "attach and port-forward, not SPDY"));
+        sub == "portforward"
+            ? "Upgrade request required: this server forwards ports over plain WebSocket "
+              "(v4.channel.k8s.io) only, not over SPDY, which kubectl port-forward needs"
+            : "Upgrade request required: this server speaks WebSocket (v5.channel.k8s.io) for exec "
+              "and attach, not SPDY"));
   }
   const std::string_view endpoint = sub == "portforward" ? "portForward" : sub;
   const std::string path =
