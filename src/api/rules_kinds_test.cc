@@ -135,6 +135,20 @@ TEST(PodTest, QualityOfService) {
                                               std::string(c.resources) + "}]}}");
     EXPECT_EQ(QosClassOf(pod["spec"]), c.quality) << c.resources;
   }
+  // One container without limits, and amounts of the Pod itself, which count instead.
+  constexpr Case kSpecs[] = {
+      {R"({"containers":[{"resources":{"limits":{"cpu":"1","memory":"1Gi"},)"
+       R"("requests":{"cpu":"1","memory":"1Gi"}}},{}]})",
+       "Burstable"},
+      {R"({"containers":[{}],"resources":{"limits":{"cpu":"1","memory":"1Gi"},)"
+       R"("requests":{"cpu":"1","memory":"1Gi"}}})",
+       "Guaranteed"},
+  };
+  for (const Case& c : kSpecs) {
+    const auto spec = ParseJson(c.resources);
+    ASSERT_TRUE(spec) << c.resources;
+    EXPECT_EQ(QosClassOf(spec->root()), c.quality) << c.resources;
+  }
 }
 
 TEST(PodTest, Grace) {

@@ -102,23 +102,6 @@ TEST_F(EnvTest, SourcesAndWhatIsMissing) {
   EXPECT_EQ(env.error().message, "configmaps \"gone\" not found");
 }
 
-TEST(QosTest, Classes) {
-  const std::pair<const char*, const char*> cases[] = {
-      {R"([{"name":"a"}])", "BestEffort"},
-      {R"([{"resources":{"limits":{"nvidia.com/gpu":"1"}}}])", "BestEffort"},
-      {R"([{"resources":{"requests":{"cpu":"1"}}}])", "Burstable"},
-      {R"([{"resources":{"limits":{"cpu":"1","memory":"1Gi"},"requests":{"cpu":"1","memory":"1Gi"}}}])",
-       "Guaranteed"},
-      {R"([{"resources":{"limits":{"cpu":"2","memory":"1Gi"},"requests":{"cpu":"1","memory":"1Gi"}}}])",
-       "Burstable"},
-      {R"([{"resources":{"limits":{"cpu":"1","memory":"1Gi"},"requests":{"cpu":"1","memory":"1Gi"}}},{}])",
-       "Burstable"}};
-  for (const auto& [containers, wanted] : cases) {
-    const Object pod = Json(fmt::format(R"({{"spec":{{"containers":{}}}}})", containers));
-    EXPECT_EQ(QosClass(pod), wanted) << containers;
-  }
-}
-
 TEST(ShouldRestartTest, PoliciesAndRules) {
   const Object always = Json(R"({"restartPolicy":"Always"})");
   const Object never = Json(R"({"restartPolicy":"Never"})");

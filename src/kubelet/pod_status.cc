@@ -2,10 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <map>
-#include <set>
-
-#include "api/quantity.h"
+#include "api/rules_kinds.h"
 
 namespace sextant::kubelet {
 namespace {
@@ -321,32 +318,6 @@ std::string PodPhase(const PodRecord& record) {
   return counts.stopped == counts.succeeded ? "Succeeded" : "Failed";
 }
 
-std::string QosClass(const Object& pod) {
-  std::map<std::string, api::Quantity> requests;
-  std::map<std::string, api::Quantity> limits;
-  bool guaranteed = true;
-  for (const char* list : {"containers", "initContainers"}) {
-    for (Value container : pod["spec"][list].items()) {
-      std::set<std::string> limited;
-      for (const char* kind : {"requests", "limits"}) {
-        const bool is_limit = std::string_view(kind) == "limits";
-        for (const char* name : {"cpu", "memory"}) {
-          const auto amount =
-              api::Quantity::ParseOrZero(container["resources"][kind][name].AsString());
-          if (amount.IsZero()) continue;
-          (is_limit ? limits : requests)[name] += amount;
-          if (is_limit) limited.insert(name);
-        }
-      }
-      guaranteed = guaranteed && limited.size() == 2;
-    }
-  }
-  if (requests.empty() && limits.empty()) return "BestEffort";
-  for (const auto& [name, amount] : requests)
-    guaranteed = guaranteed && limits.contains(name) && limits[name] == amount;
-  return guaranteed && requests.size() == limits.size() ? "Guaranteed" : "Burstable";
-}
-
 Object BuildPodStatus(const PodRecord& record, Value previous, Time now) {
   api::Editor edit;
   const Mut status = edit.Root();
@@ -354,7 +325,7 @@ Object BuildPodStatus(const PodRecord& record, Value previous, Time now) {
   const int64_t generation = record.pod["metadata"]["generation"].AsInt();
   if (generation > 0) status.Set("observedGeneration", generation);
   status.Set("phase", phase);
-  status.Set("qosClass", QosClass(record.pod));
+  status.Set("qosClass", api::QosClassOf(record.pod["spec"]));
   if (!record.failed_reason.empty()) {
     status.Set("reason", record.failed_reason);
     status.Set("message", record.failed_message);

@@ -13,7 +13,6 @@
 namespace sextant::kubelet {
 
 std::string PodPhase(const PodRecord& record);
-std::string QosClass(const api::Object& pod);
 
 // The status as one map. `previous` is the status told before (times of unchanged conditions are
 // kept); conditions that are not the kubelet's are left out, a strategic merge keeps them.
