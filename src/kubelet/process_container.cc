@@ -12,8 +12,10 @@
 #include <filesystem>
 
 #include "base/check.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "kubelet/init/launch_spec.h"
+#include "kubelet/launch_records.h"
 #include "kubelet/process_session.h"
 #include "kubelet/process_stats.h"
 
@@ -169,6 +171,24 @@ ProcessContainer::~ProcessContainer() {
   core_.loop->Cancel(memory_timer_);
 }
 
+std::optional<BuiltinScript> MakeBuiltin(const ProcessCore& core, const ContainerInput& input,
+                                         const std::vector<std::string>& argv) {
+  std::map<std::string, std::string> files;
+  for (const Mount& mount : input.spec.mounts) {
+    const std::string path = CleanPath(mount.container_path);
+    if (mount.kind == Mount::Kind::kFile) files[path] = mount.content;
+    if (mount.kind != Mount::Kind::kHostPath) continue;
+    const Result<std::string> source = MountSource(mount);
+    std::error_code error;
+    if (!source || !std::filesystem::is_regular_file(*source, error)) continue;
+    if (Result<std::string> text = ReadFile(*source, kMaxPlacedBytes))
+      files[path] = *std::move(text);
+  }
+  for (auto& [path, content] : EtcFiles(input.sandbox, input.spec)) files[path] = content;
+  return BuiltinScript::Parse(argv, FullEnvironment(input.sandbox, input.spec, kDefaultPath),
+                              std::move(files), core.options.builtin_programs);
+}
+
 ContainerInput ProcessContainer::input(bool hold) const {
   return {*core_.toolbox, core_.identity, sandbox_->spec(), spec_, hold};
 }
@@ -183,13 +203,7 @@ void ProcessContainer::Start() {
 
   if (core_.level == Level::kBuiltIn) {
     if (spec_.simulated) return StartSimulated("the Pod asks to be simulated");
-    std::map<std::string, std::string> files;
-    for (const Mount& mount : spec_.mounts)
-      if (mount.kind == Mount::Kind::kFile) files[CleanPath(mount.container_path)] = mount.content;
-    for (auto& [path, content] : EtcFiles(sandbox_->spec(), spec_)) files[path] = content;
-    std::optional<BuiltinScript> script =
-        BuiltinScript::Parse(spec_.argv, FullEnvironment(sandbox_->spec(), spec_, kDefaultPath),
-                             std::move(files), core_.options.builtin_programs);
+    std::optional<BuiltinScript> script = MakeBuiltin(core_, input(false), spec_.argv);
     if (!script)
       return StartSimulated("without isolation only simple commands of the toolbox are run");
     return StartBuiltin(*std::move(script));
@@ -408,8 +422,7 @@ void ProcessContainer::MaybeEnd() {
     return End(kStartErrorCode, 0, "StartError", program_error_);
   }
   // bwrap and sextant-init pass a signal on as 128 + signal, as a shell does.
-  const int code =
-      WIFSIGNALED(wait_status_) ? 128 + WTERMSIG(wait_status_) : WEXITSTATUS(wait_status_);
+  const int code = ExitCodeOf(wait_status_);
   const int signal = code > 128 && code <= 128 + 64 ? code - 128 : 0;
   if (out_of_memory_ && signal == SIGKILL) return End(code, signal, "OOMKilled", "");
   End(code, signal, code == 0 ? "Completed" : "Error", "");

@@ -3,8 +3,10 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "kubelet/builtin_script.h"
 #include "kubelet/log_writer.h"
@@ -56,6 +58,11 @@ class Launched {
 };
 
 class AttachSession;
+
+// The script of a program that runs without a process, with the regular files that the container
+// has. nullopt: the command needs more shell than there is.
+std::optional<BuiltinScript> MakeBuiltin(const ProcessCore& core, const ContainerInput& input,
+                                         const std::vector<std::string>& argv);
 
 class ProcessContainer : public std::enable_shared_from_this<ProcessContainer> {
  public:

@@ -311,10 +311,11 @@ TEST_P(Capability, NvidiaSmiShowsTheAllocatedCard) {
   const std::string uuid = node->cards[3].uuid;
   const auto seen = node->View(std::vector<std::string>{uuid});
   ContainerSpec spec{.argv = {"bash", "-lc", "nvidia-smi -L && nvidia-smi"}};
-  spec.mounts = {{.kind = Mount::Kind::kFile,
-                  .container_path = gpu::kContainerInventoryPath,
-                  .content = gpu::Serialise(seen.value()),
-                  .read_only = true}};
+  // A file of this machine, as the device plugin gives it.
+  const std::string file = host_.MakeVolume("inventory") + "/gpus.json";
+  std::ofstream(file) << gpu::Serialise(seen.value());
+  spec.mounts = {
+      {.container_path = gpu::kContainerInventoryPath, .host_path = file, .read_only = true}};
   const std::string log = host_.LogOf(spec);
   EXPECT_NE(log.find(uuid), std::string::npos) << log;
   EXPECT_NE(log.find("| NVIDIA-SMI"), std::string::npos) << log;

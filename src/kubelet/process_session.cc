@@ -228,20 +228,12 @@ class ExecSession : public ProcessSession {
   void MaybeFinish() {
     if (!ended_ || (out_ && !out_->ended()) || (err_ && !err_->ended())) return;
     if (!error_.empty()) return Finish(Fail(InternalError(std::string(kExecFailed) + error_)));
-    Finish(WIFSIGNALED(wait_status_) ? 128 + WTERMSIG(wait_status_) : WEXITSTATUS(wait_status_));
+    Finish(ExitCodeOf(wait_status_));
   }
 
   // Without isolation: at once, and only what needs no waiting.
   void RunBuiltin() {
-    const ContainerInput input{*core_.toolbox, core_.identity, container_->sandbox().spec(),
-                               container_->spec()};
-    std::map<std::string, std::string> files;
-    for (const Mount& mount : input.spec.mounts)
-      if (mount.kind == Mount::Kind::kFile) files[CleanPath(mount.container_path)] = mount.content;
-    for (auto& [path, content] : EtcFiles(input.sandbox, input.spec)) files[path] = content;
-    script_ =
-        BuiltinScript::Parse(spec_.argv, FullEnvironment(input.sandbox, input.spec, kDefaultPath),
-                             std::move(files), core_.options.builtin_programs);
+    script_ = MakeBuiltin(core_, container_->input(false), spec_.argv);
     if (!script_)
       return Finish(Fail(InternalError(std::string(kExecFailed) + "exec: " + Quote(spec_.argv[0]) +
                                        ": the isolation level \"built-in\" runs only simple "

@@ -73,6 +73,10 @@ int Reap(const Process& process) {
   return status;
 }
 
+int ExitCodeOf(int wait_status) {
+  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
 Result<Process> Spawn(SpawnRequest request) {
   Actions actions;
   std::vector<Fd> moved;
@@ -146,7 +150,7 @@ Result<std::string> Capture(SpawnRequest request, size_t max, int* exit_code) {
     if (text.size() < max) text.append(buffer.data(), static_cast<size_t>(n));
   }
   const int status = Reap(process);
-  if (exit_code) *exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  if (exit_code) *exit_code = ExitCodeOf(status);
   return text;
 }
 

@@ -39,6 +39,8 @@ struct Process {
 Result<Process> Spawn(SpawnRequest request);
 // waitpid's status of an ended process; 0 if it was reaped before.
 int Reap(const Process& process);
+// As a shell tells it: 128 + the signal for a program that a signal ended.
+int ExitCodeOf(int wait_status);
 // False if it has ended.
 bool Signal(const Fd& pidfd, int signal);
 Result<Fd> OpenPid(pid_t pid);
