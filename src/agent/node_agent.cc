@@ -60,8 +60,13 @@ void NodeAgent::SyncLabels() {
         if (node) return PatchLabels(*node);
         if (node.error().Is("NotFound")) return;  // a node that is gone needs no labels
         log::Warning("agent", "cannot read node {}: {}", options_.node, node.error().message);
-        retry_ = parts_.client.executor().After(kRetryAfter, [this] { SyncLabels(); });
+        RetryLater();
       });
+}
+
+void NodeAgent::RetryLater() {
+  parts_.client.executor().Cancel(retry_);  // two calls under way may both fail
+  retry_ = parts_.client.executor().After(kRetryAfter, [this] { SyncLabels(); });
 }
 
 void NodeAgent::PatchLabels(const Object& node) {
@@ -86,7 +91,7 @@ void NodeAgent::PatchLabels(const Object& node) {
       {.field_manager = "gpu-feature-discovery"}, [this, alive = alive_](Result<Object> result) {
         if (!*alive || result || result.error().Is("NotFound")) return;
         log::Warning("agent", "cannot label node {}: {}", options_.node, result.error().message);
-        retry_ = parts_.client.executor().After(kRetryAfter, [this] { SyncLabels(); });
+        RetryLater();
       });
 }
 

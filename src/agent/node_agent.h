@@ -41,6 +41,7 @@ class NodeAgent {
  private:
   void OnCards();
   void SyncLabels();
+  void RetryLater();
   void PatchLabels(const api::Object& node);
 
   NodeAgentParts parts_;
