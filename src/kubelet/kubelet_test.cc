@@ -364,12 +364,14 @@ TEST_F(KubeletTest, FillsVolumes) {
     "volumes":[{"name":"tmp","emptyDir":{}},{"name":"api","projected":{"sources":[
       {"serviceAccountToken":{"path":"token"}},
       {"configMap":{"name":"kube-root-ca.crt","items":[{"key":"ca.crt","path":"ca.crt"}]}},
-      {"downwardAPI":{"items":[{"path":"namespace","fieldRef":{"fieldPath":"metadata.namespace"}}]}}]}}])");
+      {"downwardAPI":{"items":[{"path":"namespace","fieldRef":{"fieldPath":"metadata.namespace"}},
+        {"path":"cpus","resourceFieldRef":{"containerName":"c","resource":"limits.cpu"}}]}}]}}])");
   ASSERT_EQ(Phase("web"), "Running");
   const std::string at = dir_.path() + "/pods/web/volumes";
   EXPECT_EQ(*ReadFile(at + "/api/token", 1000), "token-of-default");
   EXPECT_EQ(*ReadFile(at + "/api/ca.crt", 1000), "CA");
   EXPECT_EQ(*ReadFile(at + "/api/namespace", 1000), "default");
+  EXPECT_EQ(*ReadFile(at + "/api/cpus", 1000), "8");  // no limit: what the node can give
   EXPECT_EQ(access((at + "/tmp/a/b").c_str(), F_OK), 0);
   const std::vector<Mount>& mounts = runtime_.containers["web/c"].spec.mounts;
   ASSERT_GE(mounts.size(), 2u);

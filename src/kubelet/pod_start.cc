@@ -147,8 +147,7 @@ Status PodWorker::Compose(Start& start, const Sources& sources) {
   const std::string uid(start.pod.uid());
   RETURN_IF_ERROR(CheckNonRoot(start.pod, container));
   const api::Object node = parts_.node();
-  EnvFacts facts = Facts(container);
-  facts.allocatable = node["status"]["allocatable"];
+  const EnvFacts facts = Facts(container, node);
   ASSIGN_OR_RETURN(Env env, BuildEnv(facts, sources));
   const plugin::ContainerAllocation devices = parts_.devices.Options(uid, start.name);
   for (const auto& [name, value] : devices.envs) env[name] = value;

@@ -72,13 +72,13 @@ void PodWorker::ContainerEventTold(const ContainerState& container, client::Even
       reason, message);
 }
 
-EnvFacts PodWorker::Facts(Value container) const {
+EnvFacts PodWorker::Facts(Value container, const Object& node) const {
   return {record_.pod,
           container,
           record_.pod_ip,
           record_.host_ip,
           ApiServerEnv(parts_.options.service_host, parts_.options.service_port),
-          {}};
+          node["status"]["allocatable"]};
 }
 
 bool PodWorker::AlreadyEnded() const {
@@ -150,7 +150,9 @@ void PodWorker::PrepareVolumes() {
     const bool host_network = record_.pod["spec"]["hostNetwork"].AsBool();
     record_.pod_ip = host_network ? record_.host_ip : parts_.take_ip();
   }
-  volumes_.Prepare(Facts(record_.pod["spec"]["containers"].at(0)), Guard([this](Status ready) {
+  const Object node = parts_.node();
+  volumes_.Prepare(Facts(record_.pod["spec"]["containers"].at(0), node),
+                   Guard([this](Status ready) {
                      if (stage_ != Stage::kPreparing) return;
                      if (!ready) return FailedMount(ready.error());
                      CreateSandbox();
@@ -203,12 +205,13 @@ void PodWorker::CreateSandbox() {
 
 void PodWorker::RefreshVolumesLater() {
   if (!parts_.options.materialise || !volumes_.Refreshable()) return;
-  refresh_ = parts_.client.executor().After(kVolumeRefresh, Guard([this] {
-                                              if (stage_ != Stage::kRunning) return;
-                                              volumes_.Prepare(
-                                                  Facts(record_.pod["spec"]["containers"].at(0)),
-                                                  Guard([this](Status) { RefreshVolumesLater(); }));
-                                            }));
+  refresh_ = parts_.client.executor().After(
+      kVolumeRefresh, Guard([this] {
+        if (stage_ != Stage::kRunning) return;
+        const Object node = parts_.node();
+        volumes_.Prepare(Facts(record_.pod["spec"]["containers"].at(0), node),
+                         Guard([this](Status) { RefreshVolumesLater(); }));
+      }));
 }
 
 // The sidecars and init containers in their order. True once the others may run.

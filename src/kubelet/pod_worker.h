@@ -115,7 +115,8 @@ class PodWorker {
   void Tell();
   void ArmDeadline();
   void FailedMount(const Error& error);
-  EnvFacts Facts(api::Value container) const;
+  // Views into `node`, which outlives the facts.
+  EnvFacts Facts(api::Value container, const api::Object& node) const;
   std::string PodDirectory() const;
   void PodEvent(client::EventKind kind, std::string_view reason, std::string_view message);
   void ContainerEventTold(const ContainerState& container, client::EventKind kind,

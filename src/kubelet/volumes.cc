@@ -65,7 +65,6 @@ Object TokenRequest(const TokenWish& wish, const Object& pod) {
 struct VolumeSet::Preparing {
   std::string pod_ip;
   std::string host_ip;
-  std::map<std::string, std::string> services;
   Object allocatable;
   std::shared_ptr<const Sources> sources;
   std::vector<TokenWish> wishes;
