@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "kubelet/fd.h"
 #include "kubelet/text_error.h"
 
 namespace sextant::kubelet {
@@ -14,27 +15,9 @@ namespace {
 
 std::string ParentOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-  void Replace(int fd) {
-    if (fd_ >= 0) close(fd_);
-    fd_ = fd;
-  }
-
- private:
-  int fd_;
-};
-
 // Makes the directories of a sub path, step by step: never through a link that a container made.
 Status MakeSubPath(const std::string& base, const std::string& sub_path, Owner owner) {
-  Descriptor at(open(base.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  Fd at(open(base.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (at.get() < 0) return Fail(FileError("open", base, errno));
   size_t begin = 0;
   while (begin < sub_path.size()) {
@@ -52,7 +35,7 @@ Status MakeSubPath(const std::string& base, const std::string& sub_path, Owner o
       if (fchownat(at.get(), step.c_str(), owner.uid, owner.gid, AT_SYMLINK_NOFOLLOW) != 0)
         return Fail(FileError("chown", base + "/" + sub_path, errno));
     }
-    at.Replace(openat(at.get(), step.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    at = Fd(openat(at.get(), step.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (at.get() < 0) return Fail(FileError("open", base + "/" + sub_path, errno));
   }
   return {};
@@ -79,7 +62,7 @@ Status WriteContainerFile(const std::string& path, std::string_view data, uint32
   const std::string temporary = path + ".tmp";
   unlink(temporary.c_str());
   {
-    const Descriptor file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    const Fd file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (file.get() < 0) return Fail(FileError("open", temporary, errno));
     if (write(file.get(), data.data(), data.size()) != static_cast<ssize_t>(data.size()))
       return Fail(FileError("write", temporary, errno));
@@ -93,7 +76,7 @@ Status WriteContainerFile(const std::string& path, std::string_view data, uint32
 
 std::string ReadTerminationMessage(const std::string& message_path) {
   // The file was bind mounted, so it is still ours; a bounded read, whatever stands in it.
-  const Descriptor file(open(message_path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  const Fd file(open(message_path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   std::string text(kMaxTerminationMessage, '\0');
   const ssize_t size = file.get() < 0 ? 0 : read(file.get(), text.data(), text.size());
   text.resize(size > 0 ? static_cast<size_t>(size) : 0);
@@ -102,7 +85,7 @@ std::string ReadTerminationMessage(const std::string& message_path) {
 
 Status AppendLogLine(const std::string& log_path, std::string_view line, Time at) {
   RETURN_IF_ERROR(MakeDirectories(ParentOf(log_path), 0755));
-  const Descriptor file(open(log_path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640));
+  const Fd file(open(log_path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640));
   if (file.get() < 0) return Fail(FileError("open", log_path, errno));
   const std::string text = fmt::format("{} stdout F {}\n", FormatMicroTime(at), line);
   if (write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {

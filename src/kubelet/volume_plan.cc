@@ -29,6 +29,11 @@ uint32_t ModeOf(Value item, uint32_t otherwise) {
   return item["mode"].IsInt() ? static_cast<uint32_t>(item["mode"].AsInt()) & 0777 : otherwise;
 }
 
+uint32_t DefaultMode(Value source) {
+  return source["defaultMode"].IsInt() ? static_cast<uint32_t>(source["defaultMode"].AsInt()) & 0777
+                                       : kDefaultMode;
+}
+
 std::map<std::string, std::string> Payload(const Object& object, bool secret) {
   std::map<std::string, std::string> all;
   for (auto [key, value] : object["data"].members())
@@ -80,9 +85,7 @@ Status AddDownward(Value items, uint32_t mode, const EnvFacts& facts,
 Status AddProjected(Value volume, const std::string& name, const EnvFacts& facts,
                     const Sources& sources, const std::map<std::string, std::string>& tokens,
                     bool with_tokens, std::vector<VolumeFile>& files) {
-  const uint32_t mode = volume["defaultMode"].IsInt()
-                            ? static_cast<uint32_t>(volume["defaultMode"].AsInt()) & 0777
-                            : kDefaultMode;
+  const uint32_t mode = DefaultMode(volume);
   for (Value source : volume["sources"].items()) {
     if (const Value map = source["configMap"]) {
       RETURN_IF_ERROR(AddObject(map, false, "name", mode, sources, files));
@@ -164,17 +167,13 @@ Result<VolumePlan> PlanVolume(Value volume, const EnvFacts& facts, const Sources
   VolumePlan plan;
   plan.name = volume["name"].AsString();
   plan.read_only = !volume["emptyDir"] && !volume["hostPath"];
-  const auto mode = [](Value source) {
-    return source["defaultMode"].IsInt()
-               ? static_cast<uint32_t>(source["defaultMode"].AsInt()) & 0777
-               : kDefaultMode;
-  };
   if (const Value map = volume["configMap"]) {
-    RETURN_IF_ERROR(AddObject(map, false, "name", mode(map), sources, plan.files));
+    RETURN_IF_ERROR(AddObject(map, false, "name", DefaultMode(map), sources, plan.files));
   } else if (const Value secret = volume["secret"]) {
-    RETURN_IF_ERROR(AddObject(secret, true, "secretName", mode(secret), sources, plan.files));
+    RETURN_IF_ERROR(
+        AddObject(secret, true, "secretName", DefaultMode(secret), sources, plan.files));
   } else if (const Value downward = volume["downwardAPI"]) {
-    RETURN_IF_ERROR(AddDownward(downward["items"], mode(downward), facts, plan.files));
+    RETURN_IF_ERROR(AddDownward(downward["items"], DefaultMode(downward), facts, plan.files));
   } else if (const Value projected = volume["projected"]) {
     RETURN_IF_ERROR(
         AddProjected(projected, plan.name, facts, sources, tokens, with_tokens, plan.files));
