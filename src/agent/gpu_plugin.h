@@ -38,7 +38,6 @@ class GpuPlugin : public plugin::DevicePlugin {
 
   // The node's cards as they are now. Tells those who watch if what is offered changed.
   void SetInventory(gpu::Inventory inventory);
-  const gpu::Inventory& inventory() const { return inventory_; }
 
   const std::string& resource() const override { return options_.resource; }
   plugin::PluginOptions options() const override { return {.preferred_allocation = true}; }

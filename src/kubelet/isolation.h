@@ -62,7 +62,7 @@ struct ContainerInput {
 // The child's status pipe (kStatusFd) and info pipe (kInfoFd) are given by the caller.
 Result<SpawnRequest> BubblewrapContainer(const ContainerInput& input,
                                          const SandboxNamespaces& namespaces, Stdio stdio);
-// `root` is the container's own directory, which exists; see README.md for what differs.
+// `root` is the container's own directory, which exists; see README.runtimes.md for what differs.
 Result<SpawnRequest> LandlockContainer(const ContainerInput& input, const std::string& root,
                                        Stdio stdio);
 Result<SpawnRequest> LandlockExec(const ContainerInput& input, const std::string& root,

@@ -6,9 +6,7 @@
 #include <filesystem>
 #include <set>
 
-#include "api/quantity.h"
 #include "base/check.h"
-#include "base/log.h"
 #include "kubelet/admission.h"
 #include "kubelet/device_manager.h"
 #include "kubelet/ip_pool.h"

@@ -54,17 +54,10 @@ struct KubeletParts {
   Components& components;
 };
 
-struct Taint {
-  std::string key;
-  std::string value;
-  std::string effect;
-};
-
 struct KubeletOptions {
   std::string node;
   // Further labels (kind's, the pool's).
   std::map<std::string, std::string> labels;
-  std::vector<Taint> taints;
   bool control_plane = false;  // adds kubeadm's taint; for its labels see RoleLabels
   std::string version = "v1.36.3+sextant.0";
   std::string state_directory;
@@ -74,7 +67,6 @@ struct KubeletOptions {
   // What Pods get as KUBERNETES_SERVICE_HOST and _PORT.
   std::string service_host = "10.96.0.1";
   uint16_t service_port = 443;
-  std::string cluster_domain = "cluster.local";
   // Writes volumes to disk and opens logs. Off where no process will ever read them (the simulated
   // runtime); then volumes are only checked.
   bool materialise = true;
@@ -128,7 +120,7 @@ class Kubelet : public plugin::Registrar {
   Executor& files() const;
   Loop& loop() const;
 
-  // Devices held by containers of live Pods: resource → device id → "ns/pod/container".
+  // Devices held by containers of live Pods: resource → device id → "uid/container".
   std::map<std::string, std::map<std::string, std::string>> DevicesInUse() const;
 
  private:

@@ -1,7 +1,7 @@
 // The kubelets' HTTPS API: logs, exec, attach, port-forward, the list of Pods. All nodes of a lab
 // share one listener and are told apart by the TLS server name, which is the node's name.
 //
-//   KubeletServer nodes(loop);
+//   KubeletServer nodes(loop, io);
 //   nodes.Add(kubelet);
 //   auto server = net::Server::Start({&io}, {.listen = ..., .tls = ...}, nodes.Handler());
 //

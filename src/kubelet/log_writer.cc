@@ -92,10 +92,7 @@ void LogWriter::Flush() {
   while (!rest.empty()) {
     const ssize_t n = ::write(file_.get(), rest.data(), rest.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
-      lost_lines_ += static_cast<uint64_t>(std::ranges::count(rest, '\n'));
-      break;
-    }
+    if (n < 0) break;
     size_ += static_cast<uint64_t>(n);
     rest.remove_prefix(static_cast<size_t>(n));
   }

@@ -4,8 +4,8 @@
 //   2026-11-30T09:47:59.123456789Z stdout F text
 //
 // F ends a line, P is a piece of a longer one (over kLogLineMax bytes, or not ended yet).
-// Threads: one owner. Errors of writing (a full disk) lose the line and are counted, not more: a
-// Pod does not fail for its log.
+// Threads: one owner. Errors of writing (a full disk) lose the line, not more: a Pod does
+// not fail for its log.
 // Source: CRI log format (kubernetes design proposals, kubelet-cri-logging); kubelet's defaults
 // containerLogMaxSize 10Mi and containerLogMaxFiles 5.
 #pragma once
@@ -40,7 +40,6 @@ class LogWriter {
   void Write(LogStream stream, std::string_view data);
   // Writes what is left of lines without an end.
   void Finish();
-  uint64_t lost_lines() const { return lost_lines_; }
 
  private:
   LogWriter(std::string path, LogLimits limits, const Clock& clock)
@@ -54,7 +53,6 @@ class LogWriter {
   const Clock* clock_;
   Fd file_;
   uint64_t size_ = 0;
-  uint64_t lost_lines_ = 0;
   std::array<std::string, 2> partial_;  // by stream: a line without its end
   std::string out_;                     // lines not yet given to the file
 };

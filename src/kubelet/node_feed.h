@@ -34,7 +34,6 @@ class NodeFeed {
   // Runs once when both informers have their first list.
   void OnSynced(Task task);
   std::vector<api::Object> PodsOf(const std::string& node) const;
-  api::Object Pod(const client::ObjectName& name) const { return pods_.Get(name); }
   api::Object Node(const std::string& node) const { return nodes_.Get({"", node}); }
 
  private:

@@ -1,7 +1,7 @@
 // A node's own words about itself: registers the Node, renews its lease, keeps its status right.
 //
-//   NodeReporter reporter(parts, options);
-//   reporter.Start();
+//   NodeReporter reporter(client, machine, devices, events, options, runtime.Level());
+//   reporter.Start([] { ... });   // when the Node is there
 //   reporter.Changed();      // devices or the machine changed: the status follows at once
 //
 // The lease is renewed every 10 s, the status looked at as often: told again when it differs from

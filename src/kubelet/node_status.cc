@@ -152,15 +152,10 @@ Object BuildNode(const NodeFacts& facts, Time now) {
     spec.Set("podCIDR", facts.options.pod_cidr);
     spec["podCIDRs"].Append().SetString(facts.options.pod_cidr);
   }
-  std::vector<Taint> taints = facts.options.taints;
   if (facts.options.control_plane) {
-    taints.push_back({"node-role.kubernetes.io/control-plane", "", "NoSchedule"});
-  }
-  for (const Taint& taint : taints) {
-    const Mut item = spec["taints"].Append();
-    item.Set("key", taint.key);
-    if (!taint.value.empty()) item.Set("value", taint.value);
-    item.Set("effect", taint.effect);
+    const Mut taint = spec["taints"].Append();
+    taint.Set("key", "node-role.kubernetes.io/control-plane");
+    taint.Set("effect", "NoSchedule");
   }
   root["status"].Set(BuildNodeStatus(facts, {}, {}, now));
   return std::move(edit).Finish();

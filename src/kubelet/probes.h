@@ -1,6 +1,6 @@
 // The probes of one running container: startup, then liveness and readiness, each on its own beat.
 //
-//   Prober prober(parts, context, [&](Prober::Verdict v) { ... });
+//   Prober prober(loop, runtime, pod, container, container_id, {.on_ready = ...});
 //   prober.Start();     // when the container has started
 //   // destroyed: when it has ended
 //

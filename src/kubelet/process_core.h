@@ -35,7 +35,6 @@ class ProcessSandbox {
   void NewSocket(int domain, int type, SocketCallback done);
   const PodSandboxSpec& spec() const { return spec_; }
   const SandboxNamespaces& namespaces() const { return namespaces_; }
-  bool has_network() const { return namespaces_.net.ok(); }
 
  private:
   void OnControl();

@@ -1,5 +1,5 @@
 // The runtime that really runs commands, in the strongest isolation that this machine allows
-// (README.md), with the programs of the toolbox. What the toolbox lacks is simulated.
+// (README.runtimes.md), with the programs of the toolbox. What the toolbox lacks is simulated.
 //
 //   ProcessRuntime runtime({.toolbox = {.directory = state + "/runtime"}}, clock, core_loop);
 //   log::Info("lab", "Pods run under {}", runtime.Level());

@@ -21,11 +21,6 @@ struct Fetching {
 
 }  // namespace
 
-void SourceNames::Add(const SourceNames& other) {
-  config_maps.insert(other.config_maps.begin(), other.config_maps.end());
-  secrets.insert(other.secrets.begin(), other.secrets.end());
-}
-
 Result<api::Object> FindSource(const std::map<std::string, Result<api::Object>>& sources,
                                const std::string& name, bool optional) {
   const auto found = sources.find(name);

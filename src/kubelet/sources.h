@@ -15,7 +15,6 @@ namespace sextant::kubelet {
 struct SourceNames {
   std::set<std::string> config_maps;
   std::set<std::string> secrets;
-  void Add(const SourceNames& other);
 };
 
 // As they were found: an Error where they were not.

@@ -66,7 +66,6 @@ class InputPump {
   void Write(std::string_view data);
   // Closes after what is queued. A terminal cannot be half closed: it gets end-of-transmission.
   void CloseAfter(bool terminal);
-  bool open() const { return fd_.ok(); }
 
  private:
   void Push();

@@ -3,7 +3,7 @@
 // sextant-init (kubelet/init/init.h).
 //
 //   ASSIGN_OR_RETURN(Toolbox toolbox, Toolbox::Build({.directory = state + "/runtime"}));
-//   toolbox.Resolve("sh", spec);   // real, or simulated and why
+//   toolbox.Resolve(spec);   // real, or simulated and why
 //
 // Threads: Build blocks (some milliseconds); a built toolbox is read-only and may be used anywhere.
 #pragma once
@@ -37,7 +37,6 @@ class Toolbox {
   const std::string& init() const { return init_; }    // path of sextant-init
   const std::string& bwrap() const { return bwrap_; }  // empty: not installed
   bool Has(std::string_view program) const { return programs_.contains(program); }
-  const std::set<std::string, std::less<>>& programs() const { return programs_; }
 
   struct Program {
     bool runs = false;

@@ -2,8 +2,8 @@
 // filled from ConfigMaps, Secrets, the downward API and service account tokens.
 //
 //   VolumeSet volumes(parts, pod);
-//   volumes.Prepare(facts, [&](Status s) { ... });         // fetches and writes; may be tried
-//   again volumes.MountsFor(container, env);                      // for the runtime
+//   volumes.Prepare(facts, [&](Status s) { ... });   // fetches and writes; may be tried again
+//   volumes.MountsFor(container, env);               // for the runtime
 //
 // hostPath is a directory of the simulated node's own (empty) disk, never of this machine.
 // Persistent volumes are refused: a lab has no storage. Files are written whole, one by one; a

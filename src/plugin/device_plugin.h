@@ -1,6 +1,6 @@
 // The kubelet's device plugin interface (v1beta1) as C++: what a plugin offers and what the
-// kubelet's device manager asks of it. Two ways to join them: in process (in_process.h), and gRPC
-// over unix sockets on a real node.
+// kubelet's device manager asks of it. In a lab both are in one process; gRPC over unix sockets,
+// for a real node, is not there yet.
 //
 // Names and meanings: k8s.io/kubelet pkg/apis/deviceplugin/v1beta1/api.proto at v0.36.3.
 // Threads: both sides live on one Loop; every callback comes later, never inline.
@@ -16,9 +16,6 @@
 #include "base/status.h"
 
 namespace sextant::plugin {
-
-inline constexpr std::string_view kHealthy = "Healthy";
-inline constexpr std::string_view kUnhealthy = "Unhealthy";
 
 struct Device {
   std::string id;
@@ -48,7 +45,6 @@ struct ContainerAllocation {
 };
 
 struct PluginOptions {
-  bool pre_start_required = false;
   bool preferred_allocation = false;
 };
 
@@ -60,8 +56,7 @@ class DevicePlugin {
   virtual ~DevicePlugin() = default;
   virtual const std::string& resource() const = 0;  // "nvidia.com/gpu"
   virtual PluginOptions options() const = 0;
-  // Tells all devices now and after each change, until the returned handle is dropped. An empty
-  // function call ends the stream: the plugin has stopped.
+  // Tells all devices now and after each change, until the returned handle is dropped.
   using DevicesChanged = std::function<void(const std::vector<Device>& devices)>;
   virtual std::shared_ptr<void> ListAndWatch(DevicesChanged changed) = 0;
   // One entry a container. Errors become UnexpectedAdmissionError of the Pod.

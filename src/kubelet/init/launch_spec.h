@@ -1,6 +1,6 @@
 // What the lab tells sextant-init to run: records "key=value", each ended by a NUL, in a memory
 // file (the environment of a Pod must not reach the programs that build its sandbox: LD_PRELOAD).
-// Shared by the lab (writes, process_launch.cc) and sextant-init (reads). Order matters for
+// Shared by the lab (writes, isolation.cc) and sextant-init (reads). Order matters for
 // argv, env, and the Landlock paths only.
 //
 //   argv=<word>… env=<NAME=value>… cwd=<dir>
