@@ -38,6 +38,8 @@ struct JsonOptions {
   StrictReport* strict = nullptr;
   size_t max_bytes = kMaxJsonBytes;
   int max_depth = kMaxJsonDepth;
+  // Errors of types in the words of Go's converter from maps, which strategic patches go through.
+  bool unstructured = false;
 };
 
 // Any JSON value. Members keep their order, of duplicates the last counts (at its place).

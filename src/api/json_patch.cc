@@ -12,7 +12,8 @@ namespace {
 Error Rejected() {
   return Error{.code = 422,
                .reason = "Invalid",
-               .message = "the server rejected our request due to an error in our request"};
+               .message = "the server rejected our request due to an error in our request",
+               .empty_details = true};
 }
 
 std::string DecodeToken(std::string_view token) {

@@ -1,4 +1,6 @@
 // ParseJson, DecodeJson, DecodeTree and PeekTypeMeta of json.h.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -39,7 +41,12 @@ struct Scratch {
   }
 };
 
+constexpr std::string_view kAnonymousStruct =
+    R"(struct { APIVersion string "json:\"apiVersion,omitempty\""; )"
+    R"(Kind string "json:\"kind,omitempty\"" })";
+
 std::string_view AfterDot(std::string_view name) {
+  if (name == kAnonymousStruct) return {};
   size_t dot = name.rfind('.');
   return dot == std::string_view::npos ? name : name.substr(dot + 1);
 }
@@ -206,6 +213,7 @@ class Reader {
   Reader(const char* begin, const char* end, const JsonOptions& options, Scratch& scratch)
       : cursor_(begin, end, options.max_depth),
         strict_(options.strict),
+        unstructured_(options.unstructured),
         scratch_(scratch),
         canon_(scratch.arena) {}
 
@@ -584,8 +592,23 @@ class Reader {
           break;
       }
     }
+    if (unstructured_) {
+      if (saved_.empty()) saved_ = ConverterText(what, slot);
+      return true;
+    }
     Save(what, GoType(slot));
     return true;
+  }
+
+  static std::string ConverterText(std::string_view what, const Slot& slot) {
+    const std::string_view have = what == "object"  ? "map"
+                                  : what == "array" ? "slice"
+                                  : what.starts_with("number") ? "int64"
+                                                               : what;
+    if (slot.shape == Shape::kList) return fmt::format("cannot restore slice from {}", have);
+    if (slot.shape == Shape::kMap) return fmt::format("cannot restore map from {}", have);
+    if (slot.IsMessage()) return fmt::format("cannot restore struct from: {}", have);
+    return fmt::format("unrecognized type: {}", GoType(slot));
   }
 
   bool Fatal(std::string text) {
@@ -639,6 +662,7 @@ class Reader {
 
   JsonCursor cursor_;
   StrictReport* strict_;
+  bool unstructured_;
   Scratch& scratch_;
   Canonicalizer canon_;
   const Step* path_ = nullptr;
@@ -703,7 +727,7 @@ Result<Object> DecodeTree(Value tree, const Message& message, const JsonOptions&
 
 Result<TypeMeta> PeekTypeMeta(std::string_view text) {
   static const Field kFields[] = {{.name = "apiVersion"}, {.name = "kind"}};
-  static const Message kMessage = {.name = "", .go_name = "", .fields = kFields};
+  static const Message kMessage = {.name = "", .go_name = kAnonymousStruct, .fields = kFields};
   auto doc = DecodeJson(text, kMessage);
   if (!doc) {
     Error error = doc.error();

@@ -321,12 +321,6 @@ Object TrackUpdate(const ManagerInfo& who, const Message& message, const Object&
 
 Result<Object> ApplyFields(const ManagerInfo& who, bool force, const Message& message,
                            const Object& live, Value config) {
-  std::string_view version = config["apiVersion"].AsString();
-  if (version != who.api_version) {
-    return Fail(BadRequest(fmt::format(
-        "Incorrect version specified in apply patch. Specified patch version: {}, expected: {}",
-        version, who.api_version)));
-  }
   if (config["metadata"]["managedFields"]) {
     return Fail(BadRequest("metadata.managedFields must be nil"));
   }

@@ -165,8 +165,6 @@ TEST(ApplyFields, Refuses) {
     int code;
     const char* message;
   } cases[] = {
-      {R"({"kind":"Pod","apiVersion":"v2"})", 400,
-       "Incorrect version specified in apply patch. Specified patch version: v2, expected: v1"},
       {R"({"kind":"Pod","apiVersion":"v1","metadata":{"managedFields":[]}})", 400,
        "metadata.managedFields must be nil"},
       {R"({"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","namespace":"d"},

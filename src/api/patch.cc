@@ -70,6 +70,16 @@ bool Checks(const PatchRequest& r) {
   return r.field_validation == "Warn" || r.field_validation == "Strict";
 }
 
+// The object as the API server shows it: its members come sorted out of a patch.
+std::string Shown(Value tree) {
+  if (!tree.IsMap()) return ToJson(tree);
+  std::vector<Member> members(tree.node()->members, tree.node()->members + tree.size());
+  std::ranges::sort(members, {}, &Member::name);
+  Arena arena;
+  const Node sorted = Canonicalizer(arena).Map(members);
+  return ToJson(Value(&sorted));
+}
+
 Error WrongResult(std::string_view shown, std::string_view why) {
   return Invalid("", "", "",
                  {{.reason = "FieldValueInvalid",
@@ -136,6 +146,34 @@ Result<Object> ReadPatch(const PatchRequest& r, StrictReport& strict) {
   return patch;
 }
 
+// A patch may have made another kind of the object: that is read as what it says it is, and then
+// cannot become what it was.
+Status CheckKind(Value tree, const Object& current, const Registry& registry) {
+  const std::string_view kind = tree["kind"].AsString();
+  const std::string_view api_version = tree["apiVersion"].AsString();
+  const auto of = [](std::string_view version, std::string_view name) {
+    const GroupVersion gv = GroupVersion::Of(version);
+    return GroupVersionKind{gv.group, gv.version, name};
+  };
+  const GroupVersionKind want = of(current.api_version(), current.kind());
+  const GroupVersionKind have = of(api_version.empty() ? current.api_version() : api_version,
+                                   kind.empty() ? current.kind() : kind);
+  if (have == want) return {};
+  const Message* message = registry.FindKindMessage(have.group_version(), have.kind);
+  if (message == nullptr) return Fail(BadRequest(NoKindRegistered(have)));
+  RETURN_IF_ERROR(DecodeTree(tree, *message));
+  return Fail(BadRequest(UnknownConversion(have, want)));
+}
+
+// A patch may take these away; they are the object's all the same.
+Object WithType(Object object, const Object& current, const Message& message) {
+  if (!object.kind().empty() && !object.api_version().empty()) return object;
+  Editor edit(object);
+  edit.Root().Set("kind", current.kind());
+  edit.Root().Set("apiVersion", current.api_version());
+  return std::move(edit).Finish(&message);
+}
+
 }  // namespace
 
 std::string GoPrint(Value v) {
@@ -190,11 +228,17 @@ Result<Object> ApplyPatch(const Object& current, const Message& message,
     ASSIGN_OR_RETURN(tree, ApplyStrategicPatch(current.root(), patch.root(), message));
   }
   auto shown = [&] {
-    return request.type == PatchType::kStrategic ? GoPrint(patch.root()) : ToJson(tree.root());
+    return request.type == PatchType::kStrategic ? GoPrint(patch.root()) : Shown(tree.root());
   };
+  const Registry& registry = request.registry ? *request.registry : Registry::Builtin();
+  auto same = CheckKind(tree.root(), current, registry);
+  if (!same) return Fail(WrongResult(shown(), same.error().message));
   StrictReport unknown;
-  auto decoded = DecodeTree(tree.root(), message, {.strict = &unknown});
+  auto decoded = DecodeTree(tree.root(), message,
+                            {.strict = &unknown,
+                             .unstructured = request.type == PatchType::kStrategic});
   if (!decoded) return Fail(WrongResult(shown(), decoded.error().message));
+  decoded = WithType(*std::move(decoded), current, message);
   if (!Checks(request)) return decoded;
   for (std::string& e : unknown.errors) strict.errors.push_back(std::move(e));
   if (strict.errors.empty()) return decoded;

@@ -30,6 +30,8 @@ struct PatchRequest {
   PatchType type = PatchType::kMerge;
   std::string_view patch;             // JSON
   std::string_view field_validation;  // "" or "Ignore", "Warn", "Strict"
+  // Where another kind is found that the patch may have made of the object.
+  const Registry* registry = nullptr;  // nullptr: the built-in one
 };
 
 Result<Object> ApplyPatch(const Object& current, const Message& message,

@@ -1,8 +1,12 @@
 #include "api/schema.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
+
+#include "base/quote.h"
 
 namespace sextant::api {
 namespace {
@@ -113,10 +117,30 @@ const Field* Message::FindNumber(uint32_t number) const {
   return index != nullptr ? index->ByNumber(number) : ScanNumber(fields, number);
 }
 
+GroupVersion GroupVersion::Of(std::string_view api_version) {
+  const size_t slash = api_version.find('/');
+  if (slash == std::string_view::npos) return {"", api_version};
+  return {api_version.substr(0, slash), api_version.substr(slash + 1)};
+}
+
 std::string GroupVersion::ToString() const {
   std::string out(group);
   if (!out.empty()) out += '/';
   return out += version;
+}
+
+std::string NoKindRegistered(const GroupVersionKind& gvk) {
+  return fmt::format(
+      "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",
+      Quote(gvk.kind), Quote(gvk.group_version().ToString()));
+}
+
+std::string UnknownConversion(const GroupVersionKind& from, const GroupVersionKind& to) {
+  // The package of Kubernetes' internal types: core.Pod, apps.Deployment.
+  const std::string_view package =
+      to.group.empty() ? std::string_view("core") : to.group.substr(0, to.group.find('.'));
+  return fmt::format("converting ({}.{}) to ({}.{}): unknown conversion", from.version, from.kind,
+                     package, to.kind);
 }
 
 const Subresource* Resource::FindSubresource(std::string_view name) const {

@@ -141,6 +141,8 @@ class FieldIndex {
 struct GroupVersion {
   std::string_view group;  // "" for core
   std::string_view version;
+  // Takes an apiVersion apart at its first slash; both parts point into the text.
+  static GroupVersion Of(std::string_view api_version);
   std::string ToString() const;  // "v1", "apps/v1"
   bool operator==(const GroupVersion&) const = default;
 };
@@ -149,7 +151,13 @@ struct GroupVersionKind {
   std::string_view group;
   std::string_view version;
   std::string_view kind;
+  GroupVersion group_version() const { return {group, version}; }
+  bool operator==(const GroupVersionKind&) const = default;
 };
+
+// What the API server says of a kind that it does not know, and of one where another is wanted.
+std::string NoKindRegistered(const GroupVersionKind& gvk);
+std::string UnknownConversion(const GroupVersionKind& from, const GroupVersionKind& to);
 
 // One subresource of a resource: "status", "scale", "log", ... with the kind that it speaks.
 struct Subresource {

@@ -103,6 +103,16 @@ void ApiServer::Handle(net::Request request, std::shared_ptr<net::ResponseWriter
 
 namespace {
 
+// What a path that is there says to a method that it does not have.
+Error MethodNotAllowed() {
+  Error error;
+  error.code = 405;
+  error.reason = "MethodNotAllowed";
+  error.message = "the server does not allow this method on the requested resource";
+  error.empty_details = true;
+  return error;
+}
+
 // Each thing impersonated is authorized by itself, as the asking user.
 Status AuthorizeImpersonation(const Pipeline& pipeline, const User& asking, const User& wanted) {
   const auto may = [&](std::string_view group, std::string_view resource,
@@ -192,10 +202,12 @@ void ApiServer::Fixed(const std::shared_ptr<Call>& call) {
     return call->Refuse(allowed.error());
   }
   const std::string_view accept = call->request.headers.Get("accept");
-  if (call->request.method != "GET" && call->request.method != "HEAD") {
-    return call->SendText(404, "404 page not found\n");
-  }
-  if (path == "/version" || path == "/version/") return Version(call);
+  const bool reads = call->request.method == "GET" || call->request.method == "HEAD";
+  const bool discovery = path == "/api" || path == "/apis" || path.starts_with("/api/") ||
+                         path.starts_with("/apis/");
+  const bool version = path == "/version" || path == "/version/";
+  if (!reads && (discovery || version)) return call->Refuse(MethodNotAllowed());
+  if (version) return Version(call);
   if (path == "/openid/v1/jwks") {
     net::Headers headers = {{"content-type", "application/jwk-set+json"}};
     return call->writer->SendResponse(200, std::move(headers),
@@ -205,8 +217,7 @@ void ApiServer::Fixed(const std::shared_ptr<Call>& call) {
     return call->SendDocument(
         rooms_->open_api->Serve(path, call->request.query, accept, call->op.registry));
   }
-  if (path == "/api" || path == "/apis" || path.starts_with("/api/") ||
-      path.starts_with("/apis/")) {
+  if (discovery) {
     return call->SendDocument(rooms_->discovery->Serve(path, accept, call->op.registry));
   }
   if (path == "/") return Index(call);
@@ -274,8 +285,15 @@ void ApiServer::Index(const std::shared_ptr<Call>& call) {
 
 namespace {
 
-bool Supports(const Operation& op) {
+// Whether the path has the method: objects are created on collections and changed by their names,
+// and all namespaces at once can be read only.
+bool Supports(const Operation& op, std::string_view method) {
   const std::string_view verb = op.info.verb;
+  if (method == "HEAD") return false;
+  const bool reads = verb == "list" || verb == "watch";
+  if (op.resource->namespaced && op.info.ns.empty() && !reads) return false;
+  if (!op.subresource && verb == "create" && !op.info.name.empty()) return false;
+  if (op.info.name.empty() && (verb == "update" || verb == "patch")) return false;
   if (!op.subresource) return op.resource->HasVerb(verb);
   for (std::string_view known : op.subresource->verbs)
     if (known == verb) return true;
@@ -296,16 +314,21 @@ void ApiServer::Resource(const std::shared_ptr<Call>& call) {
   if (!found) {
     auto allowed = parts_.pipeline.Authorize(op);
     if (!allowed) return call->Refuse(allowed.error());
+    // A group that nobody serves is no part of the API.
+    const bool group = op.resource || std::ranges::any_of(op.registry->resources(), [&](auto* r) {
+                         return r->group_version.group == op.info.group;
+                       });
+    if (!group) return call->SendText(404, "404 page not found\n");
     return call->Refuse(PathNotFound());
   }
   if (rooms_->nodes.Handle(op, call->request, call->writer)) return;
   auto form = Negotiate(call->request.headers.Get("accept"), op.options.pretty);
   if (!form) return call->Refuse(form.error());
   call->form = *std::move(form);
-  if (!Supports(op)) {
+  if (!Supports(op, call->request.method)) {
     auto allowed = parts_.pipeline.Authorize(op);
     if (!allowed) return call->Refuse(allowed.error());
-    return call->Refuse(MethodNotSupported(QualifiedResource(op), op.info.verb));
+    return call->Refuse(MethodNotAllowed());
   }
   if (op.info.verb == "watch") return Watch(call);
   if (auto allowed = parts_.pipeline.Authorize(op); !allowed) {

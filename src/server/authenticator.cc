@@ -220,6 +220,28 @@ Result<User> Authenticator::Authenticate(const net::Request& request) const {
   return anonymous;
 }
 
+namespace {
+
+std::string GoStrings(const std::vector<std::string>& values) {
+  if (values.empty()) return "[]string(nil)";
+  std::string out;
+  for (const std::string& value : values) out += (out.empty() ? "" : ", ") + Quote(value);
+  return "[]string{" + out + "}";
+}
+
+// A user as Go's %#v prints it.
+std::string GoPrint(const User& user) {
+  std::string extra;
+  for (const auto& [key, values] : user.extra) {
+    extra += (extra.empty() ? "" : ", ") + Quote(key) + ":" + GoStrings(values);
+  }
+  return fmt::format("&user.DefaultInfo{{Name:{}, UID:{}, Groups:{}, Extra:map[string][]string{}}}",
+                     Quote(user.name), Quote(user.uid), GoStrings(user.groups),
+                     extra.empty() ? "(nil)" : "{" + extra + "}");
+}
+
+}  // namespace
+
 Result<std::optional<User>> ImpersonatedUser(const net::Request& request) {
   constexpr std::string_view kExtra = "impersonate-extra-";
   User user;
@@ -236,7 +258,8 @@ Result<std::optional<User>> ImpersonatedUser(const net::Request& request) {
   }
   if (user.name.empty()) {
     if (!user.groups.empty() || !user.extra.empty() || !user.uid.empty()) {
-      return Fail(InternalError("requested impersonation without impersonating a user"));
+      return Fail(BadRequest(fmt::format(
+          "requested {} without impersonating a user name", GoPrint(user))));
     }
     return std::optional<User>();
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "api/json.h"
@@ -30,11 +31,6 @@ std::string_view MediaOf(const net::Request& request) {
   return type;
 }
 
-std::string_view FieldValidation(const Operation& op) {
-  const std::string& asked = op.options.field_validation;
-  return asked.empty() ? std::string_view("Warn") : std::string_view(asked);
-}
-
 std::string Summary(std::string_view body) {
   if (body.empty()) return "<empty>";
   const bool long_body = body.size() > kSummary;
@@ -44,6 +40,7 @@ std::string Summary(std::string_view body) {
 
 Error DecodeError(const BodyKind& kind, const api::TypeMeta& meta, std::string_view body,
                   std::string_view why) {
+  if (kind.options) return BadRequest(why);
   if (!meta.kind.empty()) {
     const size_t slash = meta.api_version.find('/');
     const std::string_view version = slash == std::string::npos
@@ -60,13 +57,6 @@ std::string ApiVersionOf(const api::GroupVersionKind& gvk) {
   return api::GroupVersion{gvk.group, gvk.version}.ToString();
 }
 
-// The package of the internal types that Kubernetes names in such messages: core.Pod,
-// apps.Deployment.
-std::string_view InternalPackage(const api::GroupVersionKind& gvk) {
-  if (gvk.group.empty()) return "core";
-  return gvk.group.substr(0, gvk.group.find('.'));
-}
-
 // What the body says it is, against what this path takes. Left out is as good as right.
 Status CheckType(const Operation& op, const BodyKind& kind, const api::TypeMeta& meta,
                  std::string_view body) {
@@ -76,34 +66,29 @@ Status CheckType(const Operation& op, const BodyKind& kind, const api::TypeMeta&
   if (version_ok && kind_ok) return {};
   const std::string said_version = meta.api_version.empty() ? expected : meta.api_version;
   const std::string said_kind = meta.kind.empty() ? std::string(kind.gvk.kind) : meta.kind;
-  const size_t slash = said_version.find('/');
-  const api::GroupVersion gv =
-      slash == std::string::npos
-          ? api::GroupVersion{"", said_version}
-          : api::GroupVersion{std::string_view(said_version).substr(0, slash),
-                              std::string_view(said_version).substr(slash + 1)};
-  if (!op.registry->FindKindMessage(gv, said_kind)) {
-    return Fail(DecodeError(kind, {said_version, said_kind}, body,
-                            fmt::format("no kind {} is registered for version {} in scheme "
-                                        "\"pkg/runtime/scheme.go:111\"",
-                                        Quote(said_kind), Quote(said_version))));
+  const api::GroupVersion gv = api::GroupVersion::Of(said_version);
+  if (gv.version.find('/') != std::string_view::npos) {
+    return Fail(
+        DecodeError(kind, {}, body, "unexpected GroupVersion string: " + said_version));
+  }
+  const api::GroupVersionKind said{gv.group, gv.version, said_kind};
+  if (kind.options || !op.registry->FindKindMessage(gv, said_kind)) {
+    return Fail(DecodeError(kind, {said_version, said_kind}, body, api::NoKindRegistered(said)));
   }
   if (kind_ok) {
     return Fail(BadRequest(
         fmt::format("the API version in the data ({}) does not match the expected API version ({})",
                     said_version, expected)));
   }
-  return Fail(
-      DecodeError(kind, {said_version, said_kind}, body,
-                  fmt::format("converting ({}.{}) to ({}.{}): unknown conversion", gv.version,
-                              said_kind, InternalPackage(kind.gvk), kind.gvk.kind)));
+  return Fail(DecodeError(kind, {said_version, said_kind}, body,
+                          api::UnknownConversion(said, kind.gvk)));
 }
 
 Status ReportStrict(const Operation& op, const BodyKind& kind, const api::TypeMeta& meta,
                     std::string_view body, const api::StrictReport& strict,
                     std::vector<std::string>& warnings) {
   if (strict.errors.empty()) return {};
-  if (FieldValidation(op) == "Strict") {
+  if (op.options.field_validation == "Strict") {
     return Fail(
         DecodeError(kind, meta, body,
                     fmt::format("strict decoding error: {}", fmt::join(strict.errors, ", "))));
@@ -124,7 +109,7 @@ Result<Object> DecodeText(const Operation& op, const BodyKind& kind, std::string
                           bool yaml, std::vector<std::string>& warnings) {
   std::string json;
   api::StrictReport strict;
-  const bool report = FieldValidation(op) != "Ignore";
+  const bool report = op.options.field_validation != "Ignore" && !kind.options;
   if (yaml) {
     auto documents = api::ParseYaml(body, {.strict = &strict, .first_only = true});
     if (!documents) return Fail(DecodeError(kind, {}, body, documents.error().message));
@@ -172,7 +157,8 @@ Status DecodeApply(const net::Request& request, Operation& op) {
   if (!errors.empty()) return Fail(Invalid("meta.k8s.io", "PatchOptions", "", errors.Take()));
   auto documents = api::ParseYaml(request.body, {.first_only = true});
   if (!documents) {
-    return Fail(BadRequest(fmt::format("error decoding YAML: {}", documents.error().message)));
+    return Fail(BadRequest(fmt::format("error decoding YAML: error converting YAML to JSON: {}",
+                                       documents.error().message)));
   }
   if (!documents->empty()) op.body = documents->front().object;
   return {};
@@ -186,10 +172,12 @@ Status DecodePatch(const net::Request& request, Operation& op) {
   for (const PatchMedia& type : kPatchTypes)
     if (type.type == media) found = &type;
   if (!found) {
-    return Fail(UnsupportedMediaType(
+    Error error = UnsupportedMediaType(
         std::string(kUnknownFormat) +
         "application/json-patch+json, application/merge-patch+json, "
-        "application/strategic-merge-patch+json, application/apply-patch+yaml"));
+        "application/strategic-merge-patch+json, application/apply-patch+yaml");
+    error.empty_details = true;
+    return Fail(std::move(error));
   }
   op.patch_type = found->patch;
   api::FieldErrors errors;
@@ -204,21 +192,38 @@ Status DecodePatch(const net::Request& request, Operation& op) {
 
 }  // namespace
 
-void ValidateWriteOptions(const Options& options, api::FieldErrors& errors) {
-  if (options.field_manager_given.size() > 128) errors.TooLong("fieldManager", 128);
-  for (const std::string& value : options.dry_run_values) {
-    if (value != "All") errors.NotSupported("dryRun", value, {"All"});
+void CheckDryRun(const std::vector<std::string>& values, api::FieldErrors& errors) {
+  if (std::ranges::all_of(values, [](const auto& value) { return value == "All"; })) return;
+  // The whole list is what is wrong.
+  std::string printed;
+  for (const std::string& value : values) {
+    printed += printed.empty() ? '[' : ',';
+    api::WriteJsonString(value, printed);
   }
+  errors.NotSupportedRaw("dryRun", printed + "]", {"All"});
+}
+
+void ValidateWriteOptions(const Options& options, api::FieldErrors& errors) {
+  const std::string& manager = options.field_manager_given;
+  if (manager.size() > 128) errors.TooLong("fieldManager", 128);
+  for (size_t i = 0; i < manager.size(); ++i) {
+    const auto c = static_cast<uint8_t>(manager[i]);
+    if (c >= 0x20 && c != 0x7f) continue;
+    errors.InvalidText("fieldManager", manager,
+                       fmt::format("invalid character U+{:04X} (at position {})", c, i));
+  }
+  CheckDryRun(options.dry_run_values, errors);
   const std::string& validation = options.field_validation;
-  if (!validation.empty() && validation != "Ignore" && validation != "Warn" &&
-      validation != "Strict") {
+  if (validation != "Ignore" && validation != "Warn" && validation != "Strict") {
     errors.NotSupported("fieldValidation", validation, {"", "Ignore", "Strict", "Warn"});
   }
 }
 
 BodyKind BodyKindOf(const Operation& op) {
   if (op.info.verb == "delete" || op.info.verb == "deletecollection") {
-    return {{"", "v1", "DeleteOptions"}, op.registry->FindKindMessage({"", "v1"}, "DeleteOptions")};
+    return {{"", "v1", "DeleteOptions"},
+            op.registry->FindKindMessage({"", "v1"}, "DeleteOptions"),
+            /*options=*/true};
   }
   if (op.subresource && op.subresource->message) {
     return {op.subresource->kind, op.subresource->message};
@@ -237,8 +242,8 @@ Status DecodeBody(const net::Request& request, Operation& op) {
   const bool deleting = verb == "delete" || verb == "deletecollection";
   if (deleting && request.body.empty()) return {};
   api::FieldErrors errors;
-  ValidateWriteOptions(op.options, errors);
-  if (!errors.empty() && !deleting) {
+  if (!deleting) ValidateWriteOptions(op.options, errors);
+  if (!errors.empty()) {
     return Fail(Invalid("meta.k8s.io", verb == "create" ? "CreateOptions" : "UpdateOptions", "",
                         errors.Take()));
   }
@@ -246,7 +251,8 @@ Status DecodeBody(const net::Request& request, Operation& op) {
   const std::string_view media = MediaOf(request);
   Result<Object> object =
       Fail(UnsupportedMediaType(std::string(kUnknownFormat) + std::string(kObjectTypes)));
-  if (media.empty() || media == "application/json") {
+  const bool json = media.empty() && request.headers.Get("content-type").empty();
+  if (json || media == "application/json") {
     object = DecodeText(op, kind, request.body, false, op.warnings);
   } else if (media == "application/yaml") {
     object = DecodeText(op, kind, request.body, true, op.warnings);

@@ -18,9 +18,13 @@ namespace sextant::server {
 struct BodyKind {
   api::GroupVersionKind gvk;
   const api::Message* message = nullptr;
+  // DeleteOptions: errors come bare, and unknown fields are not minded.
+  bool options = false;
 };
 BodyKind BodyKindOf(const Operation& op);
 
+// "All" is the only dry run there is.
+void CheckDryRun(const std::vector<std::string>& values, api::FieldErrors& errors);
 // fieldManager, dryRun and fieldValidation of any write.
 void ValidateWriteOptions(const Options& options, api::FieldErrors& errors);
 

@@ -253,7 +253,9 @@ Result<std::string> EncodeOutcome(const Operation& op, const Outcome& outcome,
   if (outcome.object.kind() == "Status") {
     return EncodeObject(outcome.object, StatusMessage(), form);
   }
-  if (form.as == As::kTable && op.resource && !op.subresource) {
+  // What cannot be read back has no columns, and other kinds' subresources have those of nobody.
+  const bool own = op.resource && outcome.message == op.resource->message;
+  if (form.as == As::kTable && own && op.resource->HasVerb("get")) {
     return Text(MakeTable(op, {&outcome.object, 1}, nullptr, true, context), form);
   }
   if (form.as == As::kPartial) {

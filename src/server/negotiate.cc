@@ -13,6 +13,9 @@ constexpr size_t kMaxRanges = 64;
 constexpr std::string_view kAccepted =
     "only the following media types are accepted: application/json, application/yaml, "
     "application/vnd.kubernetes.protobuf";
+constexpr std::string_view kNoRepresentation =
+    "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, "
+    "application/vnd.kubernetes.protobuf";
 
 std::string_view Trim(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
@@ -120,6 +123,16 @@ Result<Form> Negotiate(std::string_view accept, bool pretty) {
   form.pretty = pretty;
   const std::vector<MediaRange> ranges = ParseAccept(accept);
   if (ranges.empty()) return form;
+  // The real server's router looks first, and knows no other range than that of everything.
+  const bool routed = std::ranges::any_of(ranges, [](const MediaRange& range) {
+    return range.type == "*/*" ||
+           std::ranges::any_of(kServed, [&](const Served& s) { return s.type == range.type; });
+  });
+  if (!routed) {
+    Error error = NotAcceptable(kNoRepresentation);
+    error.empty_details = true;
+    return Fail(std::move(error));
+  }
   for (const MediaRange& range : ranges) {
     for (const Served& served : kServed) {
       if (!Covers(range.type, served.type)) continue;

@@ -57,7 +57,7 @@ struct Options {
   int64_t timeout_s = 0;
   std::string field_manager;  // the one given, else what the user agent says
   std::string field_manager_given;
-  std::string field_validation;             // "", Ignore, Warn, Strict
+  std::string field_validation = "Warn";    // Ignore, Warn, Strict
   std::vector<std::string> dry_run_values;  // "All" is the only one there is
   bool force = false;
   bool force_set = false;
@@ -78,6 +78,8 @@ struct Operation {
   std::shared_ptr<const api::Registry> registry;
   const api::Resource* resource = nullptr;
   const api::Subresource* subresource = nullptr;  // nullptr for the resource itself
+  // The subresource through which the resource itself is written (scale), for managedFields.
+  std::string_view part;
 
   // create, update: the object in its request version, decoded against its schema; delete,
   // deletecollection: DeleteOptions or empty.

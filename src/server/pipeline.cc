@@ -1,3 +1,4 @@
+#include "server/decode.h"
 #include "server/pipeline.h"
 
 #include <fmt/format.h>
@@ -203,7 +204,7 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
     const Object current = api::FromStored(entry->object, *op_.resource);
     auto decoded =
         api::ApplyPatch(current, *op_.resource->message,
-                        {op_.patch_type, op_.patch, op_.options.field_validation}, &warnings_);
+                        {op_.patch_type, op_.patch, op_.options.field_validation, op_.registry.get()}, &warnings_);
     if (!decoded) return Finish(Fail(std::move(decoded).error()));
     auto checked = CheckAgainstUrl(op_, decoded->root());
     if (checked) checked = CheckUpdatePreconditions(op_, *decoded, current, true);
@@ -215,6 +216,12 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
   // Server-side apply: what is not there is made.
   void ApplyFrom(EntryPtr entry) {
     const Object current = entry ? api::FromStored(entry->object, *op_.resource) : Object();
+    const api::GroupVersion gv = api::GroupVersion::Of(op_.body.api_version());
+    const api::GroupVersionKind said{gv.group, gv.version, op_.body.kind()};
+    if (said != BodyKindOf(op_).gvk) {
+      return Finish(Fail(BadRequest(fmt::format("invalid object type: {}/{}, Kind={}", said.group,
+                                                said.version, said.kind))));
+    }
     const std::string api_version = op_.resource->group_version.ToString();
     auto merged = api::ApplyFields(
         {op_.options.field_manager, op_.subresource ? op_.subresource->name : std::string_view(),
@@ -234,6 +241,7 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
     }
     if (merged->SameAs(current)) return AnswerVisible(current, entry->mod_revision);
     auto checked = CheckAgainstUrl(op_, merged->root());
+    if (checked) checked = CheckUpdatePreconditions(op_, op_.body, current, true);
     if (!checked) return Finish(Fail(std::move(checked).error()));
     StoreUpdate(entry, current, PrepareUpdate(op_, *merged, current, context_, warnings_));
   }
@@ -416,6 +424,17 @@ GroupResource QualifiedResource(const Operation& op) {
   return {std::string(op.resource->group_version.group), std::string(op.resource->plural)};
 }
 
+Result<store::Revision> ParseObjectRevision(std::string_view text) {
+  store::Revision value = 0;
+  if (text.empty()) return value;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size()) return value;
+  return Fail(Error{.code = 500,
+                    .message = fmt::format("resourceVersion: Invalid value: {}: strconv.ParseUint: "
+                                           "parsing {}: invalid syntax",
+                                           Quote(text), Quote(text))});
+}
+
 Pipeline::Pipeline(PipelineParts parts) : parts_(std::move(parts)) {}
 Pipeline::~Pipeline() = default;
 
@@ -466,6 +485,9 @@ void Pipeline::Modify(const Operation& op, Change change, Respond done) {
 }
 
 void Pipeline::Read(Operation op, Respond done) {
+  if (auto wanted = ParseObjectRevision(op.options.resource_version); !wanted) {
+    return done(Fail(std::move(wanted).error()));
+  }
   const store::Key key = StorageKey(op, op.info.name);
   const EntryPtr entry = parts_.store.Get(key);
   if (!entry) return done(Fail(NotFound(QualifiedResource(op), op.info.name)));

@@ -76,5 +76,7 @@ class Pipeline : public ClusterView {
 std::string StorageName(const api::Resource& resource);
 store::Key StorageKey(const Operation& op, std::string_view name);
 GroupResource QualifiedResource(const Operation& op);
+// The resourceVersion of a get or a watch; 0 for none. Error: 500, as the real server has it.
+Result<store::Revision> ParseObjectRevision(std::string_view text);
 
 }  // namespace sextant::server

@@ -78,8 +78,9 @@ Status SetOption(std::string_view name, const std::string& value, Options& out) 
     out.continue_token = value;
   else if (name == "fieldManager")
     out.field_manager = out.field_manager_given = value;
-  else if (name == "fieldValidation")
-    out.field_validation = value;
+  else if (name == "fieldValidation") {
+    if (!value.empty()) out.field_validation = value;
+  }
   else if (name == "limit") {
     ASSIGN_OR_RETURN(out.limit, ParseInt(value));
   } else if (name == "timeoutSeconds") {

@@ -123,11 +123,12 @@ Result<Object> WantedScale(const Operation& op, const Object& current) {
   if (op.info.verb != "patch") return op.body;
   std::vector<std::string> warnings;
   return api::ApplyPatch(ScaleOf(current), *op.subresource->message,
-                         {op.patch_type, op.patch, op.options.field_validation}, &warnings);
+                         {op.patch_type, op.patch, op.options.field_validation, op.registry.get()}, &warnings);
 }
 
 Result<Object> Scaled(const Operation& op, const Object& current, const WriteContext& context) {
   ASSIGN_OR_RETURN(const Object wanted, WantedScale(op, current));
+  RETURN_IF_ERROR(CheckAgainstUrl(op, wanted.root()));
   const std::string_view version = wanted.resource_version();
   if (op.info.verb == "update" && !version.empty() && version != current.resource_version()) {
     return Fail(Conflict(QualifiedResource(op), op.info.name,
@@ -145,7 +146,9 @@ Result<Object> Scaled(const Operation& op, const Object& current, const WriteCon
   edit.Root()["spec"].Set("replicas", replicas);
   const Object asked = std::move(edit).Finish(op.resource->message);
   std::vector<std::string> warnings;
-  return PrepareUpdate(OnObject(op, "update"), asked, current, context, warnings);
+  Operation update = OnObject(op, "update");
+  update.part = op.subresource->name;
+  return PrepareUpdate(update, asked, current, context, warnings);
 }
 
 bool EvictsFreely(const Object& pod) {

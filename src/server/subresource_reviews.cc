@@ -75,15 +75,21 @@ void ValidateReviewSpec(Value spec, bool self, api::FieldErrors& errors) {
   const bool resource = static_cast<bool>(spec["resourceAttributes"]);
   const bool other = static_cast<bool>(spec["nonResourceAttributes"]);
   if (resource && other) {
-    errors.Invalid("spec.nonResourceAttributes", spec["nonResourceAttributes"],
-                   "cannot be specified in combination with resourceAttributes");
+    // Printed as Kubernetes' internal type: Go's names, both fields.
+    const Value given = spec["nonResourceAttributes"];
+    std::string printed = R"({"Path":)";
+    api::WriteJsonString(given["path"].AsString(), printed);
+    printed += R"(,"Verb":)";
+    api::WriteJsonString(given["verb"].AsString(), printed);
+    errors.InvalidRaw("spec.nonResourceAttributes", printed + "}",
+                      "cannot be specified in combination with resourceAttributes");
   }
   if (!resource && !other) {
     errors.Invalid("spec.resourceAttributes", spec["resourceAttributes"],
                    "exactly one of nonResourceAttributes or resourceAttributes must be specified");
   }
   if (!self && spec["user"].AsString().empty() && spec["groups"].empty()) {
-    errors.Invalid("spec.user", spec["user"], "at least one of user or group must be specified");
+    errors.InvalidText("spec.user", "", "at least one of user or group must be specified");
   }
 }
 
@@ -95,6 +101,9 @@ void CopyRule(Mut to, Value rule, std::string_view key) {
 
 void ReviewAccess(const SubresourceCall& call, Respond done) {
   const Operation& op = call.op;
+  if (auto fits = CheckAgainstUrl(op, op.body.root()); !fits) {
+    return done(Fail(std::move(fits).error()));
+  }
   const Value spec = op.body["spec"];
   const bool self = op.resource->plural.starts_with("self");
   api::FieldErrors errors;
@@ -105,12 +114,12 @@ void ReviewAccess(const SubresourceCall& call, Respond done) {
                    "must match metadata.namespace");
   }
   if (!errors.empty()) {
-    return done(
-        Fail(Invalid(op.resource->group_version.group, op.resource->kind, "", errors.Take())));
+    return done(Fail(Invalid(op.resource->group_version.group, "", "", errors.Take())));
   }
   const User user = self ? op.user : UserOf(spec);
   const Decision decision = call.pipeline.authorizer().Authorize(user, InfoOf(spec), call.pipeline);
   Editor edit(op.body);
+  if (local) edit.Root()["metadata"].Set("namespace", op.info.ns);
   Mut status = edit.Root()["status"];
   status.SetMap();
   status.Set("allowed", decision.allowed);
@@ -131,12 +140,6 @@ void ReviewRules(const SubresourceCall& call, Respond done) {
   status["resourceRules"].SetList();
   status["nonResourceRules"].SetList();
   status.Set("incomplete", false);
-  if (op.user.InGroup("system:masters")) {
-    Mut all = status["resourceRules"].Append();
-    for (const char* key : {"verbs", "apiGroups", "resources"}) all[key].Append().SetString("*");
-    Mut paths = status["nonResourceRules"].Append();
-    for (const char* key : {"verbs", "nonResourceURLs"}) paths[key].Append().SetString("*");
-  }
   for (Value rule : held.rules) {
     if (!rule["resources"].empty()) {
       Mut out = status["resourceRules"].Append();
@@ -196,8 +199,9 @@ Status BindToken(const SubresourceCall& call, Value ref, TokenClaims& claims) {
   const bool pod = kind == "Pod" && ref["apiVersion"].AsString() == "v1";
   const bool secret = kind == "Secret" && ref["apiVersion"].AsString() == "v1";
   if (!pod && !secret) {
-    return Fail(BadRequest(fmt::format("cannot bind token to object of type {}, Kind={}",
-                                       ref["apiVersion"].AsString(), kind)));
+    const auto gv = api::GroupVersion::Of(ref["apiVersion"].AsString());
+    return Fail(BadRequest(fmt::format("cannot bind token to object of type {}/{}, Kind={}",
+                                       gv.group, gv.version, kind)));
   }
   const std::string_view resource = pod ? "pods" : "secrets";
   const Object object = call.pipeline.Get(resource, call.op.info.ns, name);

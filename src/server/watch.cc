@@ -55,15 +55,7 @@ Result<std::shared_ptr<WatchStream>> WatchStream::Make(Pipeline& pipeline, Opera
                                                        Sink sink) {
   RETURN_IF_ERROR(ValidateWatchOptions(op.options));
   ASSIGN_OR_RETURN(Filter filter, Filter::Make(*op.resource, op.options));
-  const std::string& version = op.options.resource_version;
-  store::Revision parsed = 0;
-  if (!version.empty()) {
-    const auto [end, error] =
-        std::from_chars(version.data(), version.data() + version.size(), parsed);
-    if (error != std::errc() || end != version.data() + version.size()) {
-      return Fail(BadRequest(fmt::format("invalid resource version \"{}\"", version)));
-    }
-  }
+  RETURN_IF_ERROR(ParseObjectRevision(op.options.resource_version));
   return std::shared_ptr<WatchStream>(
       new WatchStream(pipeline, std::move(op), std::move(filter), std::move(sink)));
 }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "api/managed_fields.h"
+#include "base/quote.h"
 #include "server/pipeline.h"
 
 namespace sextant::server {
@@ -54,8 +55,8 @@ Error InvalidObject(const Operation& op, Value object, api::FieldErrors& errors)
 }
 
 api::ManagerInfo ManagerOf(const Operation& op, const std::string& api_version, Time now) {
-  return {op.options.field_manager, op.subresource ? op.subresource->name : std::string_view(),
-          api_version, now};
+  const std::string_view part = op.subresource ? op.subresource->name : op.part;
+  return {op.options.field_manager, part, api_version, now};
 }
 
 // What was asked for with defaults, and the fields of it entered under the client's name. Taken
@@ -112,8 +113,27 @@ bool SpecChanged(Value a, Value b) {
   return differs(a, b) || differs(b, a);
 }
 
-// True if nothing but managedFields (whose times move) differs.
-bool SameButManagers(Value a, Value b) {
+bool SameButTime(Value a, Value b) {
+  const auto differs = [](Value x, Value y) {
+    for (auto [key, value] : x.members()) {
+      if (key != "time" && !Equal(value, y[key])) return true;
+    }
+    return false;
+  };
+  return !differs(a, b) && !differs(b, a);
+}
+
+// The same managers with the same fields, whenever that was.
+bool SameManagers(Value a, Value b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (!SameButTime(a[i], b[i])) return false;
+  }
+  return true;
+}
+
+// True if nothing but the times of managedFields differs.
+bool SameButTimes(Value a, Value b) {
   const auto differs = [](Value x, Value y) {
     for (auto [key, value] : x.members()) {
       if (key == "metadata") {
@@ -127,7 +147,8 @@ bool SameButManagers(Value a, Value b) {
     }
     return false;
   };
-  return !differs(a, b) && !differs(b, a);
+  return !differs(a, b) && !differs(b, a) &&
+         SameManagers(a["metadata"]["managedFields"], b["metadata"]["managedFields"]);
 }
 
 void SetOrErase(Mut map, std::string_view key, Value value) {
@@ -179,15 +200,16 @@ Status CheckAgainstUrl(const Operation& op, Value object) {
   const std::string_view expected = op.resource->namespaced ? std::string_view(op.info.ns) : "";
   // A namespace given to an object that has none is forgotten.
   if (!expected.empty() && !ns.empty() && ns != expected) {
-    return Fail(BadRequest(fmt::format(
-        "the namespace of the provided object does not match the namespace sent on the request")));
+    return Fail(BadRequest(
+        "the namespace of the provided object does not match the namespace sent on the request"));
   }
   if (op.info.verb != "create" && op.info.verb != "list") {
     const std::string_view name = metadata["name"].AsString();
     if (name.empty()) {
       return Fail(BadRequest(
-          fmt::format("the name of the object ({}) does not match the name on the URL ({})",
-                      "based on URL", op.info.name)));
+          fmt::format("the name of the object ({} based on URL) was undeterminable: name must be "
+                      "provided",
+                      op.info.name)));
     }
     if (name != op.info.name) {
       return Fail(BadRequest(
@@ -251,6 +273,10 @@ Status CheckUpdatePreconditions(const Operation& op, const Object& asked, const 
       return Fail(Invalid(op.resource->group_version.group, op.resource->plural, op.info.name,
                           errors.Take()));
     }
+  } else if (version.find_first_not_of("0123456789") != std::string_view::npos) {
+    return Fail(Error{.code = 500,
+                      .message = fmt::format("strconv.ParseUint: parsing {}: invalid syntax",
+                                             Quote(version))});
   } else if (version != current.resource_version()) {
     return Fail(Conflict(QualifiedResource(op), op.info.name,
                          "the object has been modified; please apply your changes to the latest "
@@ -316,7 +342,7 @@ Result<Object> PrepareUpdate(const Operation& op, const Object& asked, const Obj
   if (!errors.empty()) return Fail(InvalidObject(op, next.root(), errors));
   if (rules.warnings && !status && !part) rules.warnings(next.root(), old, warnings);
   RETURN_IF_ERROR(ValidateAdmission(op, "update", old, next.root(), context));
-  if (SameButManagers(next.root(), old)) return current;
+  if (SameButTimes(next.root(), old)) return current;
   return next;
 }
 
@@ -327,19 +353,25 @@ bool DeletesDuringUpdate(const api::Rules& rules, Value next, Value current) {
   return current["metadata"]["deletionGracePeriodSeconds"].AsInt() == 0;
 }
 
-Result<DeleteRequest> ReadDeleteOptions(const Operation& op) {
+// The body's options where there is a body, else the query's.
+Result<DeleteRequest> ReadDeleteOptions(Operation& op) {
   DeleteRequest request;
-  std::optional<bool> orphan = op.options.orphan_dependents;
-  std::string policy = op.options.propagation_policy;
-  request.grace_s = op.options.grace_period_s;
+  Options& query = op.options;
   if (op.body) {
     const Value body = op.body.root();
-    if (body["gracePeriodSeconds"]) request.grace_s = body["gracePeriodSeconds"].AsInt();
-    if (body["propagationPolicy"]) policy = body["propagationPolicy"].AsString();
-    if (body["orphanDependents"]) orphan = body["orphanDependents"].AsBool();
+    query.grace_period_s.reset();
+    query.orphan_dependents.reset();
+    query.dry_run_values.clear();
+    if (body["gracePeriodSeconds"]) query.grace_period_s = body["gracePeriodSeconds"].AsInt();
+    if (body["orphanDependents"]) query.orphan_dependents = body["orphanDependents"].AsBool();
+    query.propagation_policy = body["propagationPolicy"].AsString();
+    for (Value value : body["dryRun"].items()) query.dry_run_values.emplace_back(value.AsString());
     request.uid = body["preconditions"]["uid"].AsString();
     request.resource_version = body["preconditions"]["resourceVersion"].AsString();
   }
+  const std::optional<bool> orphan = query.orphan_dependents;
+  const std::string& policy = query.propagation_policy;
+  request.grace_s = query.grace_period_s;
   api::FieldErrors errors;
   if (orphan && !policy.empty()) {
     errors.InvalidText("propagationPolicy", policy,
@@ -348,6 +380,7 @@ Result<DeleteRequest> ReadDeleteOptions(const Operation& op) {
   if (!policy.empty() && policy != "Foreground" && policy != "Background" && policy != "Orphan") {
     errors.NotSupported("propagationPolicy", policy, {"Foreground", "Background", "Orphan", "nil"});
   }
+  CheckDryRun(query.dry_run_values, errors);
   if (!errors.empty()) return Fail(Invalid("meta.k8s.io", "DeleteOptions", "", errors.Take()));
   if (request.grace_s && *request.grace_s < 0) request.grace_s = 1;
   request.propagation = policy;
@@ -467,7 +500,7 @@ Result<DeletePlan> PlanDelete(const Operation& op, const DeleteRequest& request,
   DeletePlan plan;
   plan.object = std::move(edit).Finish(op.resource->message);
   plan.kind = stays ? DeletePlan::Kind::kMark : DeletePlan::Kind::kRemove;
-  if (stays && SameButManagers(plan.object.root(), current.root())) {
+  if (stays && SameButTimes(plan.object.root(), current.root())) {
     plan.kind = DeletePlan::Kind::kNothing;
     plan.object = current;
   }
