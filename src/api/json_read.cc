@@ -601,8 +601,8 @@ class Reader {
   }
 
   static std::string ConverterText(std::string_view what, const Slot& slot) {
-    const std::string_view have = what == "object"  ? "map"
-                                  : what == "array" ? "slice"
+    const std::string_view have = what == "object"             ? "map"
+                                  : what == "array"            ? "slice"
                                   : what.starts_with("number") ? "int64"
                                                                : what;
     if (slot.shape == Shape::kList) return fmt::format("cannot restore slice from {}", have);

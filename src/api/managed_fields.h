@@ -35,9 +35,10 @@ Object TrackUpdate(const ManagerInfo& who, const Message& message, const Object&
                    const Object& after);
 
 // Server-side apply: `config` laid over `live` (empty: a new object), without what this manager
-// applied before and does not any more. `config` is the tree as it was sent, of the message's kind. Errors: 409 with one
-// cause for each field that another manager owns, unless `force`; 400, 500 as Kubernetes.
-// The result is canonical, with its managedFields; the same as `live` if nothing changes.
+// applied before and does not any more. `config` is the tree as it was sent, of the message's kind.
+// Errors: 409 with one cause for each field that another manager owns, unless `force`; 400, 500 as
+// Kubernetes. The result is canonical, with its managedFields; the same as `live` if nothing
+// changes.
 Result<Object> ApplyFields(const ManagerInfo& who, bool force, const Message& message,
                            const Object& live, Value config);
 

@@ -234,9 +234,9 @@ Result<Object> ApplyPatch(const Object& current, const Message& message,
   auto same = CheckKind(tree.root(), current, registry);
   if (!same) return Fail(WrongResult(shown(), same.error().message));
   StrictReport unknown;
-  auto decoded = DecodeTree(tree.root(), message,
-                            {.strict = &unknown,
-                             .unstructured = request.type == PatchType::kStrategic});
+  auto decoded =
+      DecodeTree(tree.root(), message,
+                 {.strict = &unknown, .unstructured = request.type == PatchType::kStrategic});
   if (!decoded) return Fail(WrongResult(shown(), decoded.error().message));
   decoded = WithType(*std::move(decoded), current, message);
   if (!Checks(request)) return decoded;

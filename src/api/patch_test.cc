@@ -171,10 +171,42 @@ TEST(ApplyPatch, DecodesAndChecks) {
   EXPECT_EQ(Show(apply(PatchType::kJson,
                        R"([{"op":"add","path":"/metadata/labels","value":{},"x":1}])", "Strict")),
             "422  \"\" is invalid: patch: Invalid value: "
-            "\"{\\\"kind\\\":\\\"Pod\\\",\\\"apiVersion\\\":\\\"v1\\\",\\\"metadata\\\":"
+            "\"{\\\"apiVersion\\\":\\\"v1\\\",\\\"kind\\\":\\\"Pod\\\",\\\"metadata\\\":"
             "{\\\"name\\\":\\\"p\\\",\\\"labels\\\":{}},\\\"spec\\\":{\\\"containers\\\":null},"
             "\\\"status\\\":{}}\": strict decoding error: json patch unknown field \"[0].x\"");
   EXPECT_EQ(Show(apply(PatchType::kMerge, "[]", "")), "400 Invalid JSON Patch");
+  struct Other {
+    const char* patch;
+    const char* why;
+  } others[] = {
+      {R"({"kind":"Nothing"})",
+       R"(no kind "Nothing" is registered for version "v1" in scheme "pkg/runtime/scheme.go:111")"},
+      {R"({"kind":"Secret"})", "converting (v1.Secret) to (core.Pod): unknown conversion"},
+      {R"({"apiVersion":"apps/v1","kind":"Deployment"})",
+       "converting (v1.Deployment) to (core.Pod): unknown conversion"},
+      {R"({"kind":"Secret","data":{"a":"!"}})", "illegal base64 data at input byte 0"},
+  };
+  for (const Other& other : others) {
+    auto made = apply(PatchType::kMerge, other.patch, "");
+    ASSERT_FALSE(made) << other.patch;
+    EXPECT_EQ(made.error().code, 422) << other.patch;
+    EXPECT_TRUE(made.error().message.ends_with(other.why)) << made.error().message;
+  }
+  EXPECT_EQ(apply(PatchType::kMerge, R"({"kind":null,"apiVersion":null})", "")->kind(), "Pod");
+  struct Mistyped {
+    const char* patch;
+    const char* why;
+  } mistyped[] = {
+      {R"({"spec":{"priority":"x"}})", "unrecognized type: int32"},
+      {R"({"spec":{"containers":{"name":"a"}}})", "cannot restore slice from map"},
+      {R"({"spec":{"nodeSelector":[1]}})", "cannot restore map from slice"},
+      {R"({"spec":{"securityContext":"x"}})", "cannot restore struct from: string"},
+  };
+  for (const Mistyped& one : mistyped) {
+    auto made = apply(PatchType::kStrategic, one.patch, "");
+    ASSERT_FALSE(made) << one.patch;
+    EXPECT_TRUE(made.error().message.ends_with(one.why)) << made.error().message;
+  }
   EXPECT_EQ(Show(apply(PatchType::kMerge, "[]", "Strict")),
             "400 error decoding patch: json: cannot unmarshal array into Go value of type "
             "map[string]interface {}");

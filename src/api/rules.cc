@@ -104,7 +104,10 @@ const Row kRows[] = {
   {kBatch, "jobs", {.set_defaults = DefaultJob, .prepare = PrepareJob,
       .validate = ValidateJob,
       .validate_update = ValidateJobUpdate, .validate_status = ValidateJobStatus,
-      .warnings = WarnOfJob, .has_generation = true}},
+      .warnings = WarnOfJob, .has_generation = true,
+      .orphan_warning = "child pods are preserved by default when jobs are deleted; set "
+          "propagationPolicy=Background to remove them or set propagationPolicy=Orphan to "
+          "suppress this warning"}},
   {kBatch, "cronjobs", {.set_defaults = DefaultCronJob,
       .validate_update = ValidateCronJobUpdate, .validate_create = ValidateCronJobCreate,
       .warnings = WarnOfCronJob, .has_generation = true}},

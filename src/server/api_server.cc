@@ -158,6 +158,20 @@ Status AuthorizeImpersonation(const Pipeline& pipeline, const User& asking, cons
   return {};
 }
 
+bool HasGroup(const api::Registry& registry, std::string_view group) {
+  return std::ranges::any_of(registry.resources(), [&](const api::Resource* resource) {
+    return resource->group_version.group == group;
+  });
+}
+
+// Of /apis/GROUP/VERSION or /api/VERSION.
+std::string_view GroupOfPath(std::string_view path) {
+  constexpr std::string_view kApis = "/apis/";
+  if (!path.starts_with(kApis)) return "";
+  path.remove_prefix(kApis.size());
+  return path.substr(0, path.find('/'));
+}
+
 // Readable by everybody, for the probes of load balancers and of kubectl.
 bool IsHealthPath(std::string_view path) {
   for (std::string_view known : {"/healthz", "/livez", "/readyz"}) {
@@ -203,8 +217,8 @@ void ApiServer::Fixed(const std::shared_ptr<Call>& call) {
   }
   const std::string_view accept = call->request.headers.Get("accept");
   const bool reads = call->request.method == "GET" || call->request.method == "HEAD";
-  const bool discovery = path == "/api" || path == "/apis" || path.starts_with("/api/") ||
-                         path.starts_with("/apis/");
+  const bool discovery =
+      path == "/api" || path == "/apis" || path.starts_with("/api/") || path.starts_with("/apis/");
   const bool version = path == "/version" || path == "/version/";
   if (!reads && (discovery || version)) return call->Refuse(MethodNotAllowed());
   if (version) return Version(call);
@@ -218,7 +232,12 @@ void ApiServer::Fixed(const std::shared_ptr<Call>& call) {
         rooms_->open_api->Serve(path, call->request.query, accept, call->op.registry));
   }
   if (discovery) {
-    return call->SendDocument(rooms_->discovery->Serve(path, accept, call->op.registry));
+    auto document = rooms_->discovery->Serve(path, accept, call->op.registry);
+    // Of a group that is served a version can be missing; another group is no part of the API.
+    if (!document && document.error().code == 404 && HasGroup(*call->op.registry, GroupOfPath(path))) {
+      return call->Refuse(document.error());
+    }
+    return call->SendDocument(document);
   }
   if (path == "/") return Index(call);
   call->SendText(404, "404 page not found\n");
@@ -314,11 +333,9 @@ void ApiServer::Resource(const std::shared_ptr<Call>& call) {
   if (!found) {
     auto allowed = parts_.pipeline.Authorize(op);
     if (!allowed) return call->Refuse(allowed.error());
-    // A group that nobody serves is no part of the API.
-    const bool group = op.resource || std::ranges::any_of(op.registry->resources(), [&](auto* r) {
-                         return r->group_version.group == op.info.group;
-                       });
-    if (!group) return call->SendText(404, "404 page not found\n");
+    if (!HasGroup(*op.registry, op.info.prefix == "api" ? "" : op.info.group)) {
+      return call->SendText(404, "404 page not found\n");
+    }
     return call->Refuse(PathNotFound());
   }
   if (rooms_->nodes.Handle(op, call->request, call->writer)) return;

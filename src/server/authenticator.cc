@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "api/json.h"
+#include "base/quote.h"
 #include "net/http.h"
 #include "server/admission.h"
 
@@ -258,8 +259,8 @@ Result<std::optional<User>> ImpersonatedUser(const net::Request& request) {
   }
   if (user.name.empty()) {
     if (!user.groups.empty() || !user.extra.empty() || !user.uid.empty()) {
-      return Fail(BadRequest(fmt::format(
-          "requested {} without impersonating a user name", GoPrint(user))));
+      return Fail(
+          BadRequest(fmt::format("requested {} without impersonating a user name", GoPrint(user))));
     }
     return std::optional<User>();
   }

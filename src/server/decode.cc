@@ -68,8 +68,7 @@ Status CheckType(const Operation& op, const BodyKind& kind, const api::TypeMeta&
   const std::string said_kind = meta.kind.empty() ? std::string(kind.gvk.kind) : meta.kind;
   const api::GroupVersion gv = api::GroupVersion::Of(said_version);
   if (gv.version.find('/') != std::string_view::npos) {
-    return Fail(
-        DecodeError(kind, {}, body, "unexpected GroupVersion string: " + said_version));
+    return Fail(DecodeError(kind, {}, body, "unexpected GroupVersion string: " + said_version));
   }
   const api::GroupVersionKind said{gv.group, gv.version, said_kind};
   if (kind.options || !op.registry->FindKindMessage(gv, said_kind)) {
@@ -80,8 +79,8 @@ Status CheckType(const Operation& op, const BodyKind& kind, const api::TypeMeta&
         fmt::format("the API version in the data ({}) does not match the expected API version ({})",
                     said_version, expected)));
   }
-  return Fail(DecodeError(kind, {said_version, said_kind}, body,
-                          api::UnknownConversion(said, kind.gvk)));
+  return Fail(
+      DecodeError(kind, {said_version, said_kind}, body, api::UnknownConversion(said, kind.gvk)));
 }
 
 Status ReportStrict(const Operation& op, const BodyKind& kind, const api::TypeMeta& meta,
@@ -172,10 +171,7 @@ Status DecodePatch(const net::Request& request, Operation& op) {
   for (const PatchMedia& type : kPatchTypes)
     if (type.type == media) found = &type;
   if (!found) {
-    Error error = UnsupportedMediaType(
-        std::string(kUnknownFormat) +
-        "application/json-patch+json, application/merge-patch+json, "
-        "application/strategic-merge-patch+json, application/apply-patch+yaml");
+    Error error = UnsupportedMediaType("415: Unsupported Media Type");
     error.empty_details = true;
     return Fail(std::move(error));
   }

@@ -78,6 +78,11 @@ void AppendJsonList(std::string_view kind, std::string_view api_version, const L
   fmt::format_to(std::back_inserter(*out),
                  "{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":", kind, api_version);
   api::WriteJson(metadata.root(), *out);
+  // As Go has it: a list of typed items that nobody filled is null.
+  if (items_typed && list.items.empty()) {
+    out->append(",\"items\":null}\n");
+    return;
+  }
   out->append(",\"items\":[");
   bool first = true;
   for (const Object& item : list.items) {
@@ -159,6 +164,7 @@ void AddRow(const Object& object, const TableKind& table, const EncodeContext& c
   for (const Column& column : table.columns) {
     column.cell(object.root(), context.now, cells.Append());
   }
+  if (table.conditions) table.conditions(object.root(), row);
   Mut carried = row["object"];
   switch (context.include) {
     case IncludeObject::kNone:

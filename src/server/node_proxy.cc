@@ -117,7 +117,7 @@ Status ValidateLogQuery(const Query& query) {
     const long long value = std::strtoll(text.c_str(), &end, 10);
     if (*end != '\0') return;
     if (value < least) {
-      errors.InvalidText(
+      errors.InvalidRaw(
           std::string(name), text,
           least == 0 ? "must be greater than or equal to 0" : "must be greater than 0");
     }

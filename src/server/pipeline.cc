@@ -1,4 +1,3 @@
-#include "server/decode.h"
 #include "server/pipeline.h"
 
 #include <fmt/format.h>
@@ -10,6 +9,7 @@
 #include "api/patch.h"
 #include "base/check.h"
 #include "base/quote.h"
+#include "server/decode.h"
 #include "server/filter.h"
 #include "server/write_steps.h"
 
@@ -129,6 +129,8 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
     auto request = ReadDeleteOptions(op_);
     if (!request) return Finish(Fail(std::move(request).error()));
     delete_ = *std::move(request);
+    const std::string_view warning = api::RulesFor(*op_.resource).orphan_warning;
+    if (delete_.propagation.empty() && !warning.empty()) warnings_.emplace_back(warning);
     ReadLatest([](WriteJob& job, EntryPtr entry) { job.DeleteFrom(std::move(entry)); });
   }
 
@@ -202,9 +204,9 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
     if (op_.apply) return ApplyFrom(std::move(entry));
     if (NotThere(entry)) return;
     const Object current = api::FromStored(entry->object, *op_.resource);
-    auto decoded =
-        api::ApplyPatch(current, *op_.resource->message,
-                        {op_.patch_type, op_.patch, op_.options.field_validation, op_.registry.get()}, &warnings_);
+    auto decoded = api::ApplyPatch(
+        current, *op_.resource->message,
+        {op_.patch_type, op_.patch, op_.options.field_validation, op_.registry.get()}, &warnings_);
     if (!decoded) return Finish(Fail(std::move(decoded).error()));
     auto checked = CheckAgainstUrl(op_, decoded->root());
     if (checked) checked = CheckUpdatePreconditions(op_, *decoded, current, true);

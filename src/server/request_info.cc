@@ -80,8 +80,7 @@ Status SetOption(std::string_view name, const std::string& value, Options& out) 
     out.field_manager = out.field_manager_given = value;
   else if (name == "fieldValidation") {
     if (!value.empty()) out.field_validation = value;
-  }
-  else if (name == "limit") {
+  } else if (name == "limit") {
     ASSIGN_OR_RETURN(out.limit, ParseInt(value));
   } else if (name == "timeoutSeconds") {
     ASSIGN_OR_RETURN(out.timeout_s, ParseInt(value));

@@ -123,7 +123,8 @@ Result<Object> WantedScale(const Operation& op, const Object& current) {
   if (op.info.verb != "patch") return op.body;
   std::vector<std::string> warnings;
   return api::ApplyPatch(ScaleOf(current), *op.subresource->message,
-                         {op.patch_type, op.patch, op.options.field_validation, op.registry.get()}, &warnings);
+                         {op.patch_type, op.patch, op.options.field_validation, op.registry.get()},
+                         &warnings);
 }
 
 Result<Object> Scaled(const Operation& op, const Object& current, const WriteContext& context) {
@@ -270,7 +271,8 @@ void Bind(const SubresourceCall& call, Respond done) {
   if (target["name"].AsString().empty()) errors.Required("target.name", "");
   if (!errors.empty()) {
     const Cause& cause = errors.causes().front();
-    return done(Fail(InternalError(fmt::format("{}: {}", cause.field, cause.message))));
+    return done(
+        Fail(Error{.code = 500, .message = fmt::format("{}: {}", cause.field, cause.message)}));
   }
   Operation inner = OnObject(op, "update");
   call.pipeline.Modify(

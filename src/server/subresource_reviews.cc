@@ -2,9 +2,11 @@
 // ServiceAccounts.
 #include <fmt/format.h>
 
+#include "api/json.h"
 #include "base/quote.h"
 #include "base/random.h"
 #include "server/subresource_parts.h"
+#include "server/write_steps.h"
 
 namespace sextant::server {
 namespace {

@@ -44,7 +44,8 @@ std::string SubjectNames(Value binding, std::string_view kind) {
   for (Value subject : binding["subjects"].items()) {
     if (subject["kind"].AsString() != kind) continue;
     std::string name(subject["name"].AsString());
-    if (kind == "ServiceAccount") name = fmt::format("{}/{}", subject["namespace"].AsString(), name);
+    if (kind == "ServiceAccount")
+      name = fmt::format("{}/{}", subject["namespace"].AsString(), name);
     names.push_back(std::move(name));
   }
   return fmt::format("{}", fmt::join(names, ", "));

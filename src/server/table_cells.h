@@ -51,6 +51,7 @@ std::string ContainersText(api::Value containers, std::string_view member);  // 
 // pods
 void PodReady(api::Value, Time, api::Mut);
 void PodStatus(api::Value, Time, api::Mut);
+void PodConditions(api::Value, api::Mut row);
 void PodRestarts(api::Value, Time, api::Mut);
 void PodIp(api::Value, Time, api::Mut);
 void PodReadinessGates(api::Value, Time, api::Mut);

@@ -156,6 +156,18 @@ void PodReady(Value pod, Time, Mut out) {
   out.SetString(fmt::format("{}/{}", summary.ready, summary.total));
 }
 
+// What `kubectl get` without --show-all once hid: a Pod that has ended is Completed.
+void PodConditions(Value pod, Mut row) {
+  const std::string_view phase = pod["status"]["phase"].AsString();
+  const bool succeeded = phase == "Succeeded";
+  if (!succeeded && phase != "Failed") return;
+  Mut condition = row["conditions"].Append();
+  condition.Set("type", "Completed");
+  condition.Set("status", "True");
+  condition.Set("reason", phase);
+  condition.Set("message",
+                succeeded ? "The pod has completed successfully." : "The pod failed.");
+}
 void PodStatus(Value pod, Time, Mut out) { out.SetString(Summarise(pod).reason); }
 
 void PodRestarts(Value pod, Time now, Mut out) {

@@ -323,7 +323,7 @@ constexpr Column kPlain[] = {
 };
 
 constexpr std::array<TableKind, 35> kTables = {{
-    {"", "pods", kCorePods},
+    {"", "pods", kCorePods, PodConditions},
     {"", "nodes", kCoreNodes},
     {"", "podtemplates", kCorePodtemplates},
     {"", "replicationcontrollers", kReplicaSets},

@@ -24,6 +24,8 @@ struct TableKind {
   std::string_view group;
   std::string_view plural;
   std::span<const Column> columns;
+  // Sets row["conditions"] where the kind's rows have some.
+  void (*conditions)(api::Value object, api::Mut row) = nullptr;
 };
 
 // The kind's own table, or Name and Created At (what the server prints for kinds without one).

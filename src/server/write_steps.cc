@@ -7,6 +7,7 @@
 
 #include "api/managed_fields.h"
 #include "base/quote.h"
+#include "server/decode.h"
 #include "server/pipeline.h"
 
 namespace sextant::server {
@@ -47,6 +48,13 @@ Status ValidateAdmission(const Operation& op, std::string_view verb, Value old, 
   const AdmissionRequest request{op, verb, old, context.view};
   for (const auto& plugin : context.admission) RETURN_IF_ERROR(plugin->Validate(request, object));
   return {};
+}
+
+// Where the object would lie in a real cluster's etcd.
+std::string EtcdKey(const Operation& op) {
+  const std::string_view slash = op.resource->namespaced ? "/" : "";
+  return fmt::format("/registry/{}/{}{}{}", op.resource->plural,
+                     op.resource->namespaced ? op.info.ns : "", slash, op.info.name);
 }
 
 Error InvalidObject(const Operation& op, Value object, api::FieldErrors& errors) {
@@ -127,7 +135,7 @@ bool SameButTime(Value a, Value b) {
 bool SameManagers(Value a, Value b) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i) {
-    if (!SameButTime(a[i], b[i])) return false;
+    if (!SameButTime(a.at(i), b.at(i))) return false;
   }
   return true;
 }
@@ -274,19 +282,21 @@ Status CheckUpdatePreconditions(const Operation& op, const Object& asked, const 
                           errors.Take()));
     }
   } else if (version.find_first_not_of("0123456789") != std::string_view::npos) {
-    return Fail(Error{.code = 500,
-                      .message = fmt::format("strconv.ParseUint: parsing {}: invalid syntax",
-                                             Quote(version))});
+    return Fail(Error{
+        .code = 500,
+        .message = fmt::format("strconv.ParseUint: parsing {}: invalid syntax", Quote(version))});
   } else if (version != current.resource_version()) {
     return Fail(Conflict(QualifiedResource(op), op.info.name,
                          "the object has been modified; please apply your changes to the latest "
                          "version and try again"));
   }
-  if (!asked.uid().empty() && asked.uid() != current.uid()) {
+  // A patch that changes the uid fails the validation of metadata.
+  if (op.info.verb == "update" && !asked.uid().empty() && asked.uid() != current.uid()) {
     return Fail(Conflict(QualifiedResource(op), op.info.name,
-                         fmt::format("Precondition failed: UID in precondition: {}, UID in object "
-                                     "meta: {}",
-                                     asked.uid(), current.uid())));
+                         fmt::format("StorageError: invalid object, Code: 4, Key: {}, "
+                                     "ResourceVersion: 0, AdditionalErrorMsg: Precondition "
+                                     "failed: UID in precondition: {}, UID in object meta: {}",
+                                     EtcdKey(op), asked.uid(), current.uid())));
   }
   return {};
 }
@@ -418,13 +428,15 @@ constexpr std::string_view kOrphanFinalizer = "orphan";
 constexpr std::string_view kForegroundFinalizer = "foregroundDeletion";
 
 // The garbage collector's finalizers follow what this deletion asks for.
-bool SetCollectorFinalizers(const DeleteRequest& request, Mut metadata, Value old) {
+bool SetCollectorFinalizers(const DeleteRequest& request, bool orphans_by_default, Mut metadata,
+                            Value old) {
+  const bool said = !request.propagation.empty();
+  const bool orphan_before = Contains(old["finalizers"], kOrphanFinalizer);
+  const bool foreground_before = Contains(old["finalizers"], kForegroundFinalizer);
   const bool orphan =
-      request.propagation == "Orphan" ||
-      (request.propagation.empty() && Contains(old["finalizers"], kOrphanFinalizer));
-  const bool foreground =
-      request.propagation == "Foreground" ||
-      (request.propagation.empty() && Contains(old["finalizers"], kForegroundFinalizer));
+      said ? request.propagation == "Orphan"
+           : orphan_before || (orphans_by_default && !foreground_before);
+  const bool foreground = said ? request.propagation == "Foreground" : foreground_before;
   std::vector<std::string> next;
   for (Value finalizer : old["finalizers"].items()) {
     if (finalizer.AsString() != kOrphanFinalizer && finalizer.AsString() != kForegroundFinalizer) {
@@ -488,7 +500,8 @@ Result<DeletePlan> PlanDelete(const Operation& op, const DeleteRequest& request,
       grace = metadata["deletionGracePeriodSeconds"].AsInt();
     }
   }
-  const bool finalizers = SetCollectorFinalizers(request, metadata, old);
+  const bool finalizers =
+      SetCollectorFinalizers(request, !rules.orphan_warning.empty(), metadata, old);
   const bool held = rules.held && rules.held(current.root());
   if (!graceful && (finalizers || held) && !ending) {
     metadata.Set("deletionTimestamp", FormatTime(context.view.now()));

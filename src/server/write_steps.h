@@ -57,7 +57,8 @@ struct DeleteRequest {
   std::string resource_version;
   bool explicit_cascade = false;  // orphanDependents=false was given
 };
-// From DeleteOptions in the body, else from the query; the body's take the place of the query's in op.options.
+// From DeleteOptions in the body, else from the query; the body's take the place of the query's in
+// op.options.
 Result<DeleteRequest> ReadDeleteOptions(Operation& op);
 Result<DeletePlan> PlanDelete(const Operation& op, const DeleteRequest& request,
                               const api::Object& current, const WriteContext& context);
