@@ -10,6 +10,7 @@ namespace sextant::scheduler {
 namespace {
 
 using api::Object;
+using client::NameOf;
 using client::ObjectName;
 
 constexpr std::string_view kRoom = "scheduler";
@@ -31,10 +32,6 @@ size_t FeasibleWanted(size_t nodes) {
   if (nodes < kMinFeasible) return nodes;
   const size_t percent = nodes / 125 >= 45 ? 5 : 50 - nodes / 125;
   return std::max(kMinFeasible, nodes * percent / 100);
-}
-
-ObjectName NameOf(const PodInfo& pod) {
-  return {std::string(pod.pod.ns()), std::string(pod.pod.name())};
 }
 
 // What a node's change must touch to matter to Pods that wait.
@@ -296,17 +293,13 @@ void Scheduler::Bind(PodPtr pod, const std::string& node) {
   root["metadata"].Set("uid", pod->uid);
   root["target"].Set("kind", "Node");
   root["target"].Set("name", node);
-  ObjectName name = NameOf(*pod);
+  ObjectName name = NameOf(pod->pod);
   client_.Create(client::kPods, std::move(name), std::move(edit).Finish(),
                  {.field_manager = options_.name, .subresource = "binding"},
-                 Guarded([this, pod, node](Result<Object> result) {
-                   Status status;
-                   if (!result) status = std::unexpected(std::move(result).error());
-                   OnBound(pod, node, std::move(status));
-                 }));
+                 Guarded([this, pod, node](Result<Object> result) { OnBound(pod, node, result); }));
 }
 
-void Scheduler::OnBound(PodPtr pod, const std::string& node, Status result) {
+void Scheduler::OnBound(PodPtr pod, const std::string& node, const Result<Object>& result) {
   if (result) {
     queue_.Remove(pod->uid);
     events_.Normal(pod->pod, "Scheduled",
@@ -358,7 +351,7 @@ void Scheduler::Evict(const PodPtr& victim, const PodInfo& preemptor, const std:
   PatchStatus(*victim, std::move(edit),
               Guarded([this, victim, told = std::move(told)](Result<Object> patched) mutable {
                 if (!patched) return;  // gone, or the next try will see
-                client_.Delete(client::kPods, NameOf(*victim), {.uid = victim->uid},
+                client_.Delete(client::kPods, NameOf(victim->pod), {.uid = victim->uid},
                                Guarded([this, victim, told = std::move(told)](Result<Object> gone) {
                                  if (gone) events_.Normal(victim->pod, "Preempted", told);
                                }));
@@ -427,8 +420,9 @@ void Scheduler::SetUnschedulable(const PodInfo& pod, const std::string& message)
 
 void Scheduler::PatchStatus(const PodInfo& pod, api::Editor edit, client::Callback<Object> done) {
   edit["metadata"].Set("uid", pod.uid);
-  client_.Patch(client::kPods, NameOf(pod), client::PatchType::kStrategic, std::move(edit).Finish(),
-                {.field_manager = options_.name, .subresource = "status"}, std::move(done));
+  client_.Patch(client::kPods, NameOf(pod.pod), client::PatchType::kStrategic,
+                std::move(edit).Finish(), {.field_manager = options_.name, .subresource = "status"},
+                std::move(done));
 }
 
 }  // namespace sextant::scheduler

@@ -58,7 +58,7 @@ class Scheduler {
   std::vector<const NodeInfo*> Candidates(CycleState& state, Diagnosis& diagnosis) const;
   const NodeInfo& Best(CycleState& state, const std::vector<const NodeInfo*>& nodes);
   void Bind(PodPtr pod, const std::string& node);
-  void OnBound(PodPtr pod, const std::string& node, Status result);
+  void OnBound(PodPtr pod, const std::string& node, const Result<api::Object>& result);
   void Fail(const PodPtr& pod, const Diagnosis& diagnosis);
   void Preempt(const CycleState& state, Diagnosis& diagnosis);
   void Evict(const PodPtr& victim, const PodInfo& preemptor, const std::string& node);
