@@ -18,6 +18,7 @@ constexpr std::string_view kRoom = "scheduler";
 // (schedule_one.go numFeasibleNodesToFind).
 constexpr size_t kMinFeasible = 100;
 
+constexpr client::Gvr kBudgets{"policy", "v1", "poddisruptionbudgets"};
 constexpr client::Gvr kServices{"", "v1", "services"};
 constexpr client::Gvr kReplicationControllers{"", "v1", "replicationcontrollers"};
 
@@ -66,6 +67,7 @@ Scheduler::Scheduler(client::Client& client, client::SharedInformers& informers,
     : client_(client),
       pods_(informers.For({.gvr = client::kPods})),
       nodes_(informers.For({.gvr = client::kNodes})),
+      budgets_(informers.For({.gvr = kBudgets})),
       used_(LookupsOf(informers).all()),
       options_(std::move(options)),
       events_(client, {options_.name, ""}),
@@ -73,6 +75,7 @@ Scheduler::Scheduler(client::Client& client, client::SharedInformers& informers,
       framework_(DefaultPlugins(LookupsOf(informers))) {
   used_.push_back(&pods_);
   used_.push_back(&nodes_);
+  used_.push_back(&budgets_);
 }
 
 Scheduler::~Scheduler() {
@@ -324,9 +327,10 @@ void Scheduler::Preempt(const CycleState& state, Diagnosis& diagnosis) {
   const FilterFunction filter = [this](const CycleState& s, const NodeInfo& n) {
     return Filter(s, n);
   };
-  const Preemption found =
-      PreemptionSearch{cluster_, framework_, diagnosis, filter, NominatedNode(state.pod->uid)}.Find(
-          state);
+  const std::vector<Object> budgets = budgets_.List();
+  const Preemption found = PreemptionSearch{cluster_, framework_, diagnosis,
+                                            filter,   budgets,    NominatedNode(state.pod->uid)}
+                               .Find(state);
   diagnosis.post_filter = found.message;
   if (found.node.empty()) {
     if (found.tried) ClearNomination(*state.pod);

@@ -77,6 +77,7 @@ class Scheduler {
   client::Client& client_;
   client::Informer& pods_;
   client::Informer& nodes_;
+  client::Informer& budgets_;
   std::vector<client::Informer*> used_;  // none may be behind when a Pod is tried
   const SchedulerOptions options_;
   client::EventRecorder events_;
