@@ -181,6 +181,20 @@ INSTANTIATE_TEST_SUITE_P(
                      ""}),
     [](const auto& info) { return info.param.name; });
 
+TEST(AffinityPlaces, PodsOfANodeThatIsGoneDoNotCount) {
+  Cluster cluster;
+  AddZones(cluster);
+  cluster.AddPod({.name = "db", .labels = App("db"), .node = "a"});
+  cluster.AddPod({.name = "shy", .spec = Apart("cache"), .node = "a"});
+  cluster.RemoveNode("a");
+  cluster.RemoveNode("c");
+  cluster.RemoveNode("d");
+  cluster.AddPod({.name = "near", .spec = Near("db")});
+  EXPECT_EQ(cluster.NodeOf("near"), "");
+  cluster.AddPod({.name = "cache", .labels = App("cache")});
+  EXPECT_EQ(cluster.NodeOf("cache"), "b");
+}
+
 // What is woken, and what is left to sleep.
 TEST(AffinityHints, AMatchingPodWakes) {
   Cluster cluster;

@@ -384,10 +384,24 @@ TEST(Preemption, TheLesserPodGoesAndIsTold) {
   EXPECT_EQ(cluster.Why("high"), "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.");
   EXPECT_EQ(cluster.api.events.back(),
             fmt::format("Normal Preempted low: Preempted by pod {} on node a", high.uid()));
-  // While that goes on nothing more is killed, and nobody takes the room.
-  cluster.AddPod({.name = "rival", .gpus = 1, .priority = 5});
-  cluster.RemovePod("low");
-  EXPECT_EQ(cluster.NodesOf({"high", "rival"}), (std::vector<std::string>{"a", ""}));
+}
+
+// The victims of one Pod end one after the other, and nobody lesser takes the room between.
+TEST(Preemption, TheRoomIsKept) {
+  Cluster cluster;
+  cluster.AddNode({.name = "a", .gpus = 2});
+  cluster.AddPod({.name = "low1", .gpus = 1});
+  cluster.AddPod({.name = "low2", .gpus = 1});
+  cluster.api.victims_linger = true;
+  cluster.AddPod({.name = "high", .gpus = 2, .priority = 10});
+  cluster.RemovePod("low1");
+  cluster.AddPod({.name = "lesser", .gpus = 1, .priority = 5});
+  cluster.AddPod({.name = "greater", .gpus = 1, .priority = 20});
+  EXPECT_EQ(cluster.NodesOf({"high", "lesser", "greater"}),
+            (std::vector<std::string>{"", "", "a"}));
+  cluster.RemovePod("greater");
+  cluster.RemovePod("low2");
+  EXPECT_EQ(cluster.NodesOf({"high", "lesser"}), (std::vector<std::string>{"a", ""}));
 }
 
 TEST(Preemption, SaysThatItWaitsForTheVictim) {
