@@ -224,9 +224,6 @@ std::string ReportText(const Report& report) {
     for (const Check& check : report.checks) {
       if (check.layer != layer) continue;
       std::string text = check.summary.empty() ? check.reason : check.summary;
-      if (!check.blocked_by.empty()) {
-        text = fmt::format("blocked by {}", fmt::join(check.blocked_by, ", "));
-      }
       if (!check.code.empty()) text = fmt::format("{}: {}", check.code, text);
       out += fmt::format("    {:<15} {:<12} {}\n", check.id, StatusName(check.status), text);
     }
