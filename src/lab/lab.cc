@@ -277,7 +277,9 @@ Status Lab::WaitReady(Duration timeout, const std::function<bool()>& give_up) {
     if (!in_time) missing = parts_->ready->Missing(parts_->config.nodes.size());
   });
   if (in_time) return {};
-  return Fail(Timeout(fmt::format("not ready after {}: {}", FormatDuration(timeout), missing), 0));
+  Error late = Timeout("", 0);
+  late.message = fmt::format("not ready after {}: {}", FormatDuration(timeout), missing);
+  return Fail(std::move(late));
 }
 
 void Lab::OnFatal(std::function<void(Error)> callback) {

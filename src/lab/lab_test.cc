@@ -24,7 +24,7 @@ class LabTest : public ::testing::Test {
     config.nodes.push_back({.control_plane = true});
     for (int i = 0; i < workers; ++i) config.nodes.push_back({});
     NameNodes(config);
-    config.nodes[1].labels[std::string(kPoolLabel)] = FirstPools(config).front().name;
+    config.nodes.back().labels[std::string(kPoolLabel)] = FirstPools(config).front().name;
     config.pools = std::move(pools);
     config.runtime = RuntimeMode::kSimulated;
     auto lab = Lab::Start(config, {directory_.path(), true});
@@ -85,11 +85,12 @@ class LabTest : public ::testing::Test {
 
 // ConfigMap over flag; what the ConfigMap gives up has the flag's form again, or goes.
 TEST_F(LabTest, APoolComesBackWhenItsConfigMapGoes) {
-  StartLab(2, {{.name = "default", .model = "h100-sxm5-80gb", .count = 4}});
+  StartLab(1, {{.name = "default", .model = "h100-sxm5-80gb", .count = 4}});
   ASSERT_TRUE(lab_->WaitReady(std::chrono::seconds(20)));
   EXPECT_EQ(Gpus("gpu-lab-worker"), "4");
-  CreateTopology("nodePools: {default: {gpuProduct: Tesla-T4, gpuCount: 3, gpuMemory: 15360}, "
-                 "extra: {gpuProduct: Tesla-T4, gpuCount: 1, gpuMemory: 15360}}");
+  CreateTopology(
+      "nodePools: {default: {gpuProduct: Tesla-T4, gpuCount: 3, gpuMemory: 15360}, "
+      "extra: {gpuProduct: Tesla-T4, gpuCount: 1, gpuMemory: 15360}}");
   Eventually("the ConfigMap's 3", [&] { return Gpus("gpu-lab-worker") == "3"; });
   Eventually("its second pool",
              [&] { return calls_->Get(client::kGpuPools, {"", "extra"}).has_value(); });
@@ -110,20 +111,23 @@ TEST_F(LabTest, APoolComesBackWhenItsConfigMapGoes) {
 
 // Readiness and the pools agree on which label names a pool, and the usual one is back afterwards.
 TEST_F(LabTest, ATopologyMayNameAnotherLabel) {
-  StartLab(2);
+  StartLab(1);
+  ASSERT_TRUE(
+      calls_->Create(client::kNodes, {"", ""}, Json(R"({"metadata":{"name":"other","labels":{
+                                 "sextant.dev/simulated":"true","my/pool":"few"}}})")));
   ASSERT_TRUE(lab_->WaitReady(std::chrono::seconds(20)));
-  CreateTopology("nodePoolLabelKey: my/pool\nnodePools: {few: {gpuProduct: Tesla-T4, gpuCount: 2}}");
-  Merge(client::kNodes, {"", "gpu-lab-worker2"}, R"({"metadata":{"labels":{"my/pool":"few"}}})");
-  Eventually("my/pool", [&] { return Gpus("gpu-lab-worker2") == "2"; });
+  CreateTopology(
+      "nodePoolLabelKey: my/pool\nnodePools: {few: {gpuProduct: Tesla-T4, gpuCount: 2}}");
+  Eventually("my/pool", [&] { return Gpus("other") == "2"; });
   Eventually("the usual label names nothing", [&] { return Gpus("gpu-lab-worker") == "0"; });
   EXPECT_TRUE(lab_->WaitReady(std::chrono::seconds(20)));
   DeleteTopology();
   Eventually("the usual label again", [&] { return Gpus("gpu-lab-worker") == "8"; });
-  Eventually("and not the other", [&] { return Gpus("gpu-lab-worker2") == "0"; });
+  Eventually("and not the other", [&] { return Gpus("other") == "0"; });
 }
 
 TEST_F(LabTest, DraPoolsWaitForNoPluginResource) {
-  StartLab(2, {{.name = "default", .allocation = "dra"}});
+  StartLab(1, {{.name = "default", .allocation = "dra"}});
   ASSERT_TRUE(lab_->WaitReady(std::chrono::seconds(20)));
   EXPECT_EQ(Node("gpu-lab-worker")["status"]["allocatable"]["nvidia.com/gpu"].AsString("0"), "0");
 }
@@ -136,9 +140,20 @@ TEST_F(LabTest, WaitingEndsWhenItIsTold) {
   EXPECT_LT(clock_.Monotonic() - before, std::chrono::minutes(1));
 }
 
+TEST_F(LabTest, ALabOfOneNodeRunsPodsOnIt) {
+  StartLab(0);
+  ASSERT_TRUE(lab_->WaitReady(std::chrono::seconds(20)));
+  Eventually("no taint is left",
+             [&] { return Node("gpu-lab-control-plane")["spec"]["taints"].empty(); });
+  Eventually("its role", [&] {
+    return Node("gpu-lab-control-plane")["metadata"]["labels"].Has(
+        "node-role.kubernetes.io/control-plane");
+  });
+}
+
 // Addresses are never two nodes', and the API server reaches a node that came later.
 TEST_F(LabTest, AddedNodesAreNodesOfTheirOwn) {
-  StartLab(2);
+  StartLab(1);
   ASSERT_TRUE(lab_->WaitReady(std::chrono::seconds(20)));
   const auto add = [&](const std::string& name) {
     auto made = calls_->Create(
@@ -157,20 +172,21 @@ TEST_F(LabTest, AddedNodesAreNodesOfTheirOwn) {
   std::set<std::string> ips;
   auto nodes = calls_->List(client::kNodes);
   ASSERT_TRUE(nodes);
-  EXPECT_EQ(nodes->items.size(), 4u);
+  EXPECT_EQ(nodes->items.size(), 3u);
   for (const Object& node : nodes->items) {
     EXPECT_TRUE(cidrs.emplace(node["spec"]["podCIDR"].AsString()).second) << node.name();
-    Eventually(node.name(), [&] {
-      return !Node(std::string(node.name()))["status"]["addresses"].empty();
-    });
+    Eventually(node.name(),
+               [&] { return !Node(std::string(node.name()))["status"]["addresses"].empty(); });
     EXPECT_TRUE(
-        ips.emplace(Node(std::string(node.name()))["status"]["addresses"].at(0)["address"].AsString())
+        ips.emplace(
+               Node(std::string(node.name()))["status"]["addresses"].at(0)["address"].AsString())
             .second)
         << node.name();
   }
   ASSERT_TRUE(calls_->Create(
       client::kPods, {"default", ""},
-      Json(R"({"metadata":{"name":"p"},"spec":{"nodeName":"z","containers":[{"name":"c","image":"i"}]}})")));
+      Json(
+          R"({"metadata":{"name":"p"},"spec":{"nodeName":"z","containers":[{"name":"c","image":"i"}]}})")));
   Eventually("the Pod runs", [&] {
     auto pod = calls_->Get(client::kPods, {"default", "p"});
     return pod && (*pod)["status"]["phase"].AsString() == "Running";

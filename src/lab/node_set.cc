@@ -180,7 +180,8 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
     kubelet::KubeletOptions options;
     options.node = config.name;
     options.labels = config.labels;
-    options.control_plane = config.control_plane;
+    // A lab of one node has no taint, as kind takes it away there (kubeadminit/init.go).
+    options.control_plane = config.control_plane && parts_.config.nodes.size() > 1;
     options.version = version::kKubernetes;
     options.state_directory = NodeDirectory(config.name);
     options.internal_ip = AddressPlan::NodeIp(*place);

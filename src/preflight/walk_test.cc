@@ -70,8 +70,8 @@ struct Fault {
   std::string summary;  // a part of what it says
 };
 
-const std::vector<Fault>& Faults() {
-  static const std::vector<Fault> faults = {
+std::vector<Fault> BeforeThePodFaults() {
+  return {
       {"driver layer missing",
        [](FakeCluster& c) {
          c.Change("worker", R"({"metadata":{"labels":null},"status":{"capacity":null}})");
@@ -104,6 +104,11 @@ const std::vector<Fault>& Faults() {
          c.Change("worker", R"({"status":{"allocatable":{"nvidia.com/gpu":"7"}}})");
        },
        "plugin node.capacity UNHEALTHY_DEVICE", "7 of 8"},
+  };
+}
+
+std::vector<Fault> PlacementFaults() {
+  return {
       {"quota",
        [](FakeCluster& c) {
          c.refuse = Forbidden({"", "pods"}, "p", "exceeded quota: gpus, requested: 1");
@@ -164,6 +169,11 @@ const std::vector<Fault>& Faults() {
       {"no scheduler",
        [](FakeCluster& c) { c.outcomes = {{R"({"status":{"phase":"Pending"}})", ""}}; },
        "scheduler sched.place NOT_SCHEDULED", "within 1m0s"},
+  };
+}
+
+std::vector<Fault> AdmissionFaults() {
+  return {
       {"the kubelet says nothing",
        [](FakeCluster& c) {
          c.outcomes = {{R"({"spec":{"nodeName":"worker"},"status":{"phase":"Pending","conditions":[
@@ -192,6 +202,11 @@ const std::vector<Fault>& Faults() {
       {"admission rejected: another reason",
        [](FakeCluster& c) { c.outcomes = {{Rejected("NodeAffinity", "no match"), ""}}; },
        "pod kubelet.admit REJECTED", "NodeAffinity: no match"},
+  };
+}
+
+std::vector<Fault> StartFaults() {
+  return {
       {"no runtime handler",
        [](FakeCluster& c) {
          c.outcomes = {{Container("Pending", R"({"waiting":{"reason":"ContainerCreating"}})"), ""}};
@@ -235,6 +250,11 @@ const std::vector<Fault>& Faults() {
       {"nvidia-smi hangs",
        [](FakeCluster& c) { c.outcomes = {{Container("Running", R"({"running":{}})"), ""}}; },
        "pod ctr.identity GPU_NONE", "did not end within 1m0s"},
+  };
+}
+
+std::vector<Fault> IdentityAndReleaseFaults() {
+  return {
       {"no card in the container", [](FakeCluster& c) { c.outcomes[0].log = "nothing\n"; },
        "pod ctr.identity GPU_NONE", "sees 0 GPUs"},
       {"a card too many", [](FakeCluster& c) { c.outcomes[0].log = SmiList({3, 4}); },
@@ -257,7 +277,15 @@ const std::vector<Fault>& Faults() {
        },
        "pod free.after DEVICE_HELD", Uuid(3) + " did not come back"},
   };
-  return faults;
+}
+
+std::vector<Fault> Faults() {
+  std::vector<Fault> all;
+  for (auto* some : {BeforeThePodFaults, PlacementFaults, AdmissionFaults, StartFaults,
+                     IdentityAndReleaseFaults}) {
+    for (Fault& fault : some()) all.push_back(std::move(fault));
+  }
+  return all;
 }
 
 TEST_F(WalkTest, NamesTheLowestBrokenLayer) {
