@@ -101,6 +101,10 @@ class FakeCluster : public client::Client {
   void List(client::Gvr gvr, client::ListOptions,
             client::Callback<struct client::List> done) override {
     struct client::List list;
+    if (gvr == client::kPods && hides_pods) {
+      return Answer<struct client::List>(
+          std::move(done), Fail(Forbidden({.resource = "pods"}, "", "cannot list resource")));
+    }
     if (gvr == client::kNodes) {
       for (const auto& [name, node] : nodes) list.items.push_back(node);
     } else if (gvr == client::kPods) {
@@ -157,6 +161,7 @@ class FakeCluster : public client::Client {
   std::vector<api::Object> asked;  // the preflight's own Pods, as they were sent
   std::vector<Outcome> outcomes;   // of the first, the second, ...; the last one goes on
   std::optional<Error> refuse;     // every creation
+  bool hides_pods = false;         // they may not be listed
   bool keeps_pods = false;         // deleted Pods stay
   std::function<void(FakeCluster&)> on_delete;
 

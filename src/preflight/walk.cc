@@ -293,7 +293,9 @@ class Walker {
                          FormatDuration(options_.limits.run)));
       return false;
     }
-    const Unplaced why = ExplainUnplaced(NodesNow(), Requested({run.name}), message);
+    const auto requested = Requested({run.name});
+    const Unplaced why = ExplainUnplaced(
+        NodesNow(), requested ? *requested : std::map<std::string, int64_t>(), message);
     for (const auto& [node, text] : why.by_node) See(place, "kube", "v1/nodes/" + node, text);
     Refuse(place, why.code, why.summary);
     return false;
@@ -416,12 +418,11 @@ class Walker {
   }
 
   // What Pods ask for, without those of the preflight itself.
-  std::map<std::string, int64_t> Requested(const std::set<std::string>& without) {
-    auto pods = calls_.List(client::kPods);
-    if (!pods) return {};
-    std::erase_if(pods->items,
+  Result<std::map<std::string, int64_t>> Requested(const std::set<std::string>& without) {
+    ASSIGN_OR_RETURN(struct client::List pods, calls_.List(client::kPods));
+    std::erase_if(pods.items,
                   [&](const Object& pod) { return without.contains(std::string(pod.name())); });
-    return RequestedCards(pods->items);
+    return RequestedCards(pods.items);
   }
 
   // The card has to come back whatever came before; that is seen when it is given out again.
@@ -445,10 +446,11 @@ class Walker {
     return stop ? stop->id : std::string(otherwise);
   }
 
-  int64_t FreeOn(const std::string& node, const std::set<std::string>& without) {
-    const std::map<std::string, int64_t> requested = Requested(without);
+  Result<int64_t> FreeOn(const std::string& node, const std::set<std::string>& without) {
+    ASSIGN_OR_RETURN(const auto requested, Requested(without));
+    ASSIGN_OR_RETURN(const struct client::List nodes, calls_.List(client::kNodes));
     const auto asked = requested.find(node);
-    for (const GpuNode& one : NodesNow()) {
+    for (const GpuNode& one : GpuNodesOf(nodes.items)) {
       if (one.name == node) return one.allocatable - (asked == requested.end() ? 0 : asked->second);
     }
     return 0;
@@ -457,7 +459,13 @@ class Walker {
   // A second Pod gets every card of the node that is free: the first one's is among them.
   void JudgeAgain(Check& free, const std::string& node, const std::string& card,
                   std::set<std::string> ours) {
-    const int64_t cards = FreeOn(node, ours);
+    const Result<int64_t> counted = FreeOn(node, ours);
+    if (!counted) {
+      return Unsupported(free, fmt::format("the Pod is gone; which cards of {} are free cannot be "
+                                           "seen: {}",
+                                           node, counted.error().message));
+    }
+    const int64_t cards = *counted;
     if (cards < 1) {
       return Unsupported(free, fmt::format("the Pod is gone; other Pods took the cards of {} "
                                            "before it could be seen that its own is free",
@@ -466,7 +474,8 @@ class Walker {
     const PodRun again = prober_.Run(cards, node);
     ours.insert(again.name);
     const std::set<std::string> seen = UuidsIn(again.log);
-    const bool others_came = FreeOn(node, ours) < cards;
+    const Result<int64_t> after = FreeOn(node, ours);
+    const bool others_came = !after || *after < cards;
     See(free, "log", again.where() + "/log", again.log);
     const Status gone = prober_.Remove(again);
     free.expected = card;

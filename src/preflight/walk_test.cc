@@ -372,6 +372,14 @@ TEST_F(WalkTest, WhatTheApiDoesNotShowIsUnsupported) {
     EXPECT_EQ(VerdictOf(report.checks), Verdict::kIncomplete);
   }
   {
+    FakeCluster cluster(loop_);  // no right to see what others ask for
+    cluster.hides_pods = true;
+    const Report report = Run(cluster);
+    EXPECT_EQ(cluster.asked.size(), 1u);
+    EXPECT_EQ(Of(report, "free.after").status, CheckStatus::kUnsupported);
+    EXPECT_EQ(StopOf(report.checks), nullptr);
+  }
+  {
     FakeCluster cluster(loop_);  // no right to run Pods is no broken layer
     cluster.refuse = Forbidden({"", "pods"}, "p",
                                "User \"jane\" cannot create resource \"pods\" in API group \"\"");
