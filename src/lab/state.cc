@@ -27,6 +27,7 @@ using api::Value;
 constexpr size_t kMaxFile = 16 << 20;
 constexpr size_t kMaxName = 63;
 constexpr Duration kDyingLimit = std::chrono::seconds(10);
+constexpr Duration kNamelessLimit = std::chrono::milliseconds(200);
 constexpr useconds_t kDyingLookUs = 2'000;
 
 std::string Env(const char* name) {
@@ -97,15 +98,17 @@ bool Dying(pid_t pid) {
   return false;
 }
 
-// Takes the lock, waiting for a holder that is dying. The lock's file names its holder.
+// Takes the lock, waiting for a holder that is dying. The lock's file names its holder; where it
+// names nobody, somebody only looks (running()) or is about to write its number.
 bool TakeLock(int fd) {
   const RealClock clock;
-  const Duration end = clock.Monotonic() + kDyingLimit;
+  const Duration start = clock.Monotonic();
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     char text[24] = {};
     const ssize_t n = ::pread(fd, text, sizeof text - 1, 0);
     const long pid = n > 0 ? std::strtol(text, nullptr, 10) : 0;
-    if (pid <= 0 || !Dying(static_cast<pid_t>(pid)) || clock.Monotonic() > end) return false;
+    if (pid > 0 && !Dying(static_cast<pid_t>(pid))) return false;
+    if (clock.Monotonic() - start > (pid > 0 ? kDyingLimit : kNamelessLimit)) return false;
     ::usleep(kDyingLookUs);
   }
   return true;
