@@ -16,10 +16,20 @@ namespace sextant::cli {
 namespace {
 
 constexpr size_t kMaxKubeconfig = 1 << 20;
+constexpr size_t kMaxNamed = 8;  // nodes in a line for a person
 
 void Print(const api::Object& object) {
   fmt::print("{}",
              api::ToJson(object.root(), {.indent = 2, .newline = true, .escape_html = false}));
+}
+
+// "a, b, c and 4998 more"
+std::string ShortList(const std::vector<std::string>& names) {
+  const size_t shown = names.size() > kMaxNamed + 1 ? kMaxNamed : names.size();
+  std::string text = fmt::format(
+      "{}", fmt::join(names.begin(), names.begin() + static_cast<ptrdiff_t>(shown), ", "));
+  if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);
+  return text;
 }
 
 std::vector<std::string> NodeNames(const lab::LabState& state, const lab::LabRecord& record) {
@@ -148,7 +158,7 @@ int LabStatusOf(const std::string& name, Output output) {
     fmt::print("server   {}\npid      {}\nruntime  {}\n", status->server, status->pid,
                status->runtime);
   }
-  fmt::print("nodes    {}\nversion  {}\ncontext  {}\nstate    {}\n", fmt::join(nodes, ", "),
+  fmt::print("nodes    {}\nversion  {}\ncontext  {}\nstate    {}\n", ShortList(nodes),
              version::kKubernetes, record->context, state->directory());
   if (!status->explanation.empty()) fmt::print("note     {}\n", status->explanation);
   return 0;

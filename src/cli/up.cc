@@ -12,6 +12,7 @@
 #include "client/kubeconfig.h"
 #include "gpu/catalogue.h"
 #include "lab/kind_config.h"
+#include "lab/known_names.h"
 #include "lab/pools.h"
 #include "lab/state.h"
 
@@ -20,6 +21,7 @@ namespace {
 
 constexpr size_t kMaxConfig = 4 << 20;
 constexpr int kDefaultWorkers = 2;
+constexpr size_t kMaxNamed = 8;  // nodes in an error
 constexpr Duration kLongestWait = std::chrono::hours(24);
 
 Result<std::string> ReadConfig(const std::string& path) {
@@ -97,8 +99,11 @@ Status LabelNodes(const std::string& which, const std::string& pool, lab::LabCon
     if (node == config.nodes.end()) {
       std::vector<std::string> names;
       for (const lab::NodeConfig& n : config.nodes) names.push_back(n.name);
-      return Fail(UsageError(
-          fmt::format("--gpu-nodes {}: no such node; there are {}", name, fmt::join(names, ", "))));
+      const std::string nearest = lab::DidYouMean(name, names);
+      if (names.size() > kMaxNamed) names.erase(names.begin() + kMaxNamed, names.end());
+      return Fail(UsageError(fmt::format("--gpu-nodes {}: no such node{}; there are {}{}", name,
+                                         nearest, fmt::join(names, ", "),
+                                         config.nodes.size() > kMaxNamed ? ", ..." : "")));
     }
     node->labels[key] = pool;
   }
