@@ -549,14 +549,10 @@ void Pipeline::List(Operation op, Respond done) {
     }
     return ListAt(std::move(op), std::move(snapshot), std::move(done));
   }
-  if (*wanted > parts_.store.visible()) {
-    Error error = Timeout(
-        fmt::format("Too large resource version: {}, current: {}", *wanted, parts_.store.visible()),
-        1);
-    error.causes.push_back({"ResourceVersionTooLarge", "Too large resource version", ""});
-    return done(Fail(std::move(error)));
-  }
   auto snapshot = parts_.store.Visible(resource);
+  if (*wanted > snapshot->revision()) {
+    return done(Fail(store::TooLargeRevision(*wanted, snapshot->revision())));
+  }
   ListAt(std::move(op), std::move(snapshot), std::move(done));
 }
 
@@ -587,8 +583,7 @@ void Pipeline::ListAt(Operation op, std::shared_ptr<const store::Snapshot> snaps
     const store::Key& last = entries[used - 1]->key;
     list.continue_token = EncodeContinue({snapshot->revision(), last.ns, last.name});
     if (filter->all()) {
-      const size_t rest = snapshot->Range(ns, last.ns, last.name, 0).size();
-      list.remaining = static_cast<int64_t>(rest);
+      list.remaining = static_cast<int64_t>(snapshot->Count(ns, last.ns, last.name));
     }
     pages_.Put(StorageName(*op.resource), snapshot, parts_.core.clock().Monotonic());
   }
