@@ -113,16 +113,11 @@ bool H1ServerSession::OnHead(H1Head& head) {
 
 // Answers a bad message and ends the connection, since where the next one begins is unknown.
 void H1ServerSession::Refuse(const Error& error) {
-  const auto [type, body] =
-      options_.render_error
-          ? options_.render_error(error)
-          : std::pair<std::string, std::string>(
-                "text/plain; charset=utf-8",
-                fmt::format("{} {}: {}\n", error.code, StatusText(error.code), error.message));
+  const ErrorAnswer answer = options_.render_error(error);
   keep_alive_ = false;
   closing_ = true;
-  WriteHead({.status = error.code, .headers = {{"content-type", type}}, .length = body.size()});
-  out_ += body;
+  WriteHead({.status = error.code, .headers = answer.headers, .length = answer.body.size()});
+  out_ += answer.body;
   in_.clear();
 }
 

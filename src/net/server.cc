@@ -1,5 +1,6 @@
 #include "net/server.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -228,6 +229,11 @@ void ServerImpl::Stop(Duration grace) {
 }
 
 }  // namespace
+
+ErrorAnswer PlainError(const Error& error) {
+  return {{{"content-type", "text/plain; charset=utf-8"}},
+          fmt::format("{} {}: {}", error.code, StatusText(error.code), error.message)};
+}
 
 Result<std::unique_ptr<Server>> Server::Start(std::vector<IoThread*> threads, ServerOptions options,
                                               Handler handler) {

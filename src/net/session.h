@@ -42,7 +42,7 @@ struct ResponseHead {
 
 struct ServerSessionOptions {
   ServerLimits limits;
-  ErrorRenderer render_error;
+  ErrorRenderer render_error = PlainError;
   // Unix sockets: clients send anything as :authority there.
   bool any_authority = false;
 };

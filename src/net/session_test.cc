@@ -278,7 +278,8 @@ TEST(H1Session, BadRequestIsAnsweredAndEndsTheConnection) {
       clock,
       {.render_error =
            [](const Error& e) {
-             return std::pair("application/json", fmt::format("{{\"code\":{}}}", e.code));
+             return ErrorAnswer{{{"content-type", "application/json"}},
+                                fmt::format("{{\"code\":{}}}", e.code)};
            }},
       side);
   ASSERT_TRUE(

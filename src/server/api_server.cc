@@ -35,6 +35,12 @@ net::Headers AnswerHeaders(std::string content_type, const std::vector<std::stri
 
 }  // namespace
 
+net::ErrorAnswer RenderListenerError(const Error& error) {
+  if (error.code != 413) return net::PlainError(error);
+  const Form form;
+  return {AnswerHeaders(form.ContentType(), {}), EncodeStatus(error, form)};
+}
+
 // One HTTP request on its way.
 struct ApiServer::Call {
   net::Request request;

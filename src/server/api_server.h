@@ -14,6 +14,7 @@
 
 #include "base/executor.h"
 #include "net/http.h"
+#include "net/server.h"
 #include "server/authenticator.h"
 #include "server/local_client.h"
 #include "server/negotiate.h"
@@ -36,6 +37,10 @@ struct ServerParts {
   // Where discovery's APIVersions say the server is: "127.0.0.1:6443".
   std::string address;
 };
+
+// What the HTTP listener answers by itself, before Handle: a body that is too large gets the Status
+// that the real server's handlers give, all else the words of its HTTP library.
+net::ErrorAnswer RenderListenerError(const Error& error);
 
 class ApiServer : public LocalExtras {
  public:
