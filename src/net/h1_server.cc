@@ -103,7 +103,7 @@ bool H1ServerSession::OnHead(H1Head& head) {
   request_.method = std::move(head.method);
   request_.authority = std::string(head.headers.Get("host"));
   request_.headers = std::move(head.headers);
-  SetTarget(request_, std::move(head.target));
+  request_.SetTarget(std::move(head.target));
   minor_ = head.minor;
   keep_alive_ = head.keep_alive;
   head_request_ = request_.method == "HEAD";

@@ -176,7 +176,7 @@ void H2ServerSession::AddHeader(Stream& stream, std::string_view name, std::stri
   if (name == ":method") {
     stream.request.method = std::string(value);
   } else if (name == ":path") {
-    SetTarget(stream.request, std::string(value));
+    stream.request.SetTarget(std::string(value));
   } else if (name == ":authority") {
     stream.request.authority = std::string(value);
   } else if (name.starts_with(':')) {

@@ -46,8 +46,8 @@ struct ErrorAnswer {
   std::string body;
 };
 using ErrorRenderer = std::function<ErrorAnswer(const Error&)>;
-// "400 Bad Request: missing required Host header" as plain text, the form of Go's net/http, on which
-// Kubernetes' servers stand.
+// "400 Bad Request: missing required Host header" as plain text, the form of Go's net/http, on
+// which Kubernetes' servers stand.
 ErrorAnswer PlainError(const Error& error);
 
 struct ServerOptions {
@@ -59,9 +59,7 @@ struct ServerOptions {
 
 struct ServerStats {
   int connections = 0;
-  int requests_open = 0;
   uint64_t connections_total = 0;
-  uint64_t requests_total = 0;
 };
 
 class Server {
@@ -72,8 +70,6 @@ class Server {
                                                ServerOptions options, Handler handler);
   virtual ~Server() = default;  // Stop(0)
   virtual const Endpoint& endpoint() const = 0;
-  // New handshakes use these from now on.
-  virtual Status ReplaceTls(const ServerTls& tls) = 0;
   // Stops listening, tells clients (GOAWAY, connection: close), waits up to `grace` for requests
   // to end, then closes what is left. Idempotent.
   virtual void Stop(Duration grace) = 0;

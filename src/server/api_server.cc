@@ -432,10 +432,7 @@ void ApiServer::Raw(const User& user, std::string path, client::Callback<std::st
   };
   auto call = std::make_shared<Call>();
   call->request.method = "GET";
-  const size_t question = path.find('?');
-  call->request.path = path.substr(0, question);
-  if (question != std::string::npos) call->request.query = path.substr(question + 1);
-  call->request.target = std::move(path);
+  call->request.SetTarget(std::move(path));
   call->writer = std::make_shared<Keep>(std::move(done));
   call->op.user = user;
   call->op.info = ParseRequest("GET", call->request.path);
