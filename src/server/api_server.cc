@@ -280,12 +280,12 @@ void ApiServer::Index(const std::shared_ptr<Call>& call) {
 
 namespace {
 
-bool Supports(const Operation& op) {
-  const std::string_view verb = op.info.verb;
-  if (!op.subresource) return op.resource->HasVerb(verb);
-  for (std::string_view known : op.subresource->verbs)
-    if (known == verb) return true;
-  return false;
+Status CheckMethod(const net::Request& request, const Operation& op) {
+  // .../watch/... is a watch whatever the method (RequestInfo), and none of the others serves it.
+  if (op.info.verb == "watch" && request.method != "GET") {
+    return Fail(MethodNotSupported(QualifiedResource(op), op.info.verb));
+  }
+  return Pipeline::CheckVerb(op);
 }
 
 }  // namespace
@@ -297,21 +297,26 @@ void ApiServer::Resource(const std::shared_ptr<Call>& call) {
       op.resource && (op.info.subresource.empty() ||
                       (op.subresource = op.resource->FindSubresource(op.info.subresource)));
   // As in the real server, who may not ask is told so before what is not there.
-  const bool found = known_sub && (op.resource->namespaced || op.info.ns.empty() ||
-                                   op.resource->plural == "namespaces");
+  const bool found =
+      known_sub &&
+      (op.resource->namespaced || op.info.ns.empty() || op.resource->plural == "namespaces") &&
+      (op.info.rest.empty() || op.info.subresource == "proxy") &&
+      (IsView(op) || Subresources::Serves(op) || NodeProxy::Serves(op));
   if (!found) {
     auto allowed = parts_.pipeline.Authorize(op);
     if (!allowed) return call->Refuse(allowed.error());
     return call->Refuse(PathNotFound());
   }
-  if (rooms_->nodes.Handle(op, call->request, call->writer)) return;
+  const Status known = CheckMethod(call->request, op);
+  if (known && NodeProxy::Serves(op)) {
+    return rooms_->nodes.Handle(op, call->request, call->writer);
+  }
   auto form = Negotiate(call->request.headers.Get("accept"), op.options.pretty);
   if (!form) return call->Refuse(form.error());
   call->form = *std::move(form);
-  if (!Supports(op)) {
+  if (!known) {
     auto allowed = parts_.pipeline.Authorize(op);
-    if (!allowed) return call->Refuse(allowed.error());
-    return call->Refuse(MethodNotSupported(QualifiedResource(op), op.info.verb));
+    return call->Refuse(allowed ? known.error() : allowed.error());
   }
   if (op.info.verb == "watch") return Watch(call);
   if (auto allowed = parts_.pipeline.Authorize(op); !allowed) {
@@ -323,7 +328,7 @@ void ApiServer::Resource(const std::shared_ptr<Call>& call) {
     return call->Refuse(decoded.error());
   }
   Respond done = [this, call](Result<Outcome> outcome) { Answer(call, std::move(outcome)); };
-  if (ExecuteSubresource(op, done)) return;
+  if (rooms_->subresources.Execute(op, done)) return;
   parts_.pipeline.Execute(op, std::move(done));
 }
 
@@ -441,7 +446,9 @@ void ApiServer::Raw(const User& user, std::string path, client::Callback<std::st
 }
 
 bool ApiServer::ExecuteSubresource(Operation& op, Respond& done) {
-  return rooms_->subresources.Execute(op, done);
+  if (!NodeProxy::Serves(op)) return rooms_->subresources.Execute(op, done);
+  done(Fail(PathNotFound()));  // bytes of a node are no object
+  return true;
 }
 
 }  // namespace sextant::server
