@@ -153,12 +153,11 @@ void CronImages(Value o, Time, Mut out) {
 void RevisionController(Value o, Time, Mut out) {
   for (Value owner : o["metadata"]["ownerReferences"].items()) {
     if (!owner["controller"].AsBool()) continue;
-    const std::string_view api_version = owner["apiVersion"].AsString();
-    const size_t slash = api_version.find('/');
+    const std::string_view group = api::GroupVersion::Of(owner["apiVersion"].AsString()).group;
     std::string kind(owner["kind"].AsString());
     std::transform(kind.begin(), kind.end(), kind.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    if (slash != std::string_view::npos) kind += fmt::format(".{}", api_version.substr(0, slash));
+    if (!group.empty()) kind += fmt::format(".{}", group);
     return out.SetString(fmt::format("{}/{}", kind, owner["name"].AsString()));
   }
   out.SetString("<none>");

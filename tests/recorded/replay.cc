@@ -32,14 +32,8 @@ const std::map<std::string, Asker>& Users() {
   return users;
 }
 
-api::GroupVersion GroupVersionOf(std::string_view text) {
-  const size_t slash = text.find('/');
-  if (slash == std::string_view::npos) return {"", text};
-  return {text.substr(0, slash), text.substr(slash + 1)};
-}
-
 const api::Message* MessageOf(std::string_view api_version, std::string_view kind) {
-  return api::Registry::Builtin().FindKindMessage(GroupVersionOf(api_version), kind);
+  return api::Registry::Builtin().FindKindMessage(api::GroupVersion::Of(api_version), kind);
 }
 
 // {"a":{"b":[..]}} by ".a.b[0]" or `["x.y"]`.
