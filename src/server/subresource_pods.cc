@@ -4,6 +4,7 @@
 #include "api/patch.h"
 #include "api/selector.h"
 #include "base/quote.h"
+#include "server/conditions.h"
 #include "server/subresource_parts.h"
 #include "server/write_steps.h"
 
@@ -152,13 +153,6 @@ bool EvictsFreely(const Object& pod) {
   const std::string_view phase = pod["status"]["phase"].AsString();
   return phase == "Succeeded" || phase == "Failed" || phase == "Pending" ||
          pod["metadata"]["deletionTimestamp"];
-}
-
-bool IsReady(const Object& pod) {
-  for (Value condition : pod["status"]["conditions"].items()) {
-    if (condition["type"].AsString() == "Ready") return condition["status"].AsString() == "True";
-  }
-  return false;
 }
 
 constexpr std::string_view kBudgets = "poddisruptionbudgets.policy";
@@ -337,7 +331,7 @@ void Evict(const SubresourceCall& call, Respond done) {
   }
   if (budgets.empty()) return MarkAndDelete(call, std::move(done));
   const Value status = budgets[0]["status"];
-  if (!IsReady(pod)) {
+  if (!HasCondition(pod.root(), "Ready")) {
     const bool always =
         budgets[0]["spec"]["unhealthyPodEvictionPolicy"].AsString() == "AlwaysAllow";
     const int64_t desired = status["desiredHealthy"].AsInt();

@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "api/selector.h"
+#include "server/conditions.h"
 #include "server/tables.h"
 
 namespace sextant::server::cells {
@@ -31,13 +32,6 @@ std::string Shorten(const std::vector<std::string>& list) {
 }
 
 Value TemplateSpec(Value object) { return object["spec"]["template"]["spec"]; }
-
-bool HasCondition(Value object, std::string_view type) {
-  for (Value condition : object["status"]["conditions"].items()) {
-    if (condition["type"].AsString() == type) return condition["status"].AsString() == "True";
-  }
-  return false;
-}
 
 std::string SubjectNames(Value binding, std::string_view kind) {
   std::vector<std::string> names;
