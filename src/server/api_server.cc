@@ -154,16 +154,24 @@ Status AuthorizeImpersonation(const Pipeline& pipeline, const User& asking, cons
   return {};
 }
 
-// Readable by everybody, for the probes of load balancers and of kubectl.
-bool IsHealthPath(std::string_view path) {
-  for (std::string_view known : {"/healthz", "/livez", "/readyz"}) {
-    if (path == known) return true;
-    // Single checks by name, of those there are.
-    const std::string_view check =
-        path.starts_with(known) ? path.substr(known.size()) : std::string_view();
-    if (check == "/ping" || check == "/log" || check == "/store") return true;
+struct HealthCheck {
+  std::string_view name;
+  bool ok;
+};
+
+// "/livez" or "/livez/store" taken apart.
+struct HealthPath {
+  std::string_view group;  // "livez"
+  std::string_view check;  // "store"; empty: all
+};
+
+std::optional<HealthPath> ParseHealthPath(std::string_view path) {
+  for (std::string_view group : {"healthz", "livez", "readyz"}) {
+    if (!path.starts_with('/') || !path.substr(1).starts_with(group)) continue;
+    const std::string_view rest = path.substr(1 + group.size());
+    if (rest.empty() || rest.starts_with('/')) return HealthPath{group, rest.substr(!rest.empty())};
   }
-  return false;
+  return {};
 }
 
 }  // namespace
@@ -193,7 +201,9 @@ void ApiServer::OnWorker(const std::shared_ptr<Call>& call) {
 
 void ApiServer::Fixed(const std::shared_ptr<Call>& call) {
   const std::string_view path = call->request.path;
-  if (IsHealthPath(path)) return Health(call);
+  // All checks together are everybody's to read, for the probes of load balancers.
+  const auto health = ParseHealthPath(path);
+  if (health && health->check.empty()) return Health(call);
   if (auto allowed = parts_.pipeline.Authorize(call->op); !allowed) {
     return call->Refuse(allowed.error());
   }
@@ -201,6 +211,7 @@ void ApiServer::Fixed(const std::shared_ptr<Call>& call) {
   if (call->request.method != "GET" && call->request.method != "HEAD") {
     return call->SendText(404, "404 page not found\n");
   }
+  if (health) return Health(call);
   if (path == "/version" || path == "/version/") return Version(call);
   if (path == "/openid/v1/jwks") {
     net::Headers headers = {{"content-type", "application/jwk-set+json"}};
@@ -220,16 +231,24 @@ void ApiServer::Fixed(const std::shared_ptr<Call>& call) {
 }
 
 void ApiServer::Health(const std::shared_ptr<Call>& call) {
-  const bool ready = ready_ || !call->request.path.starts_with("/readyz");
-  const bool verbose = call->request.query.find("verbose") != std::string::npos;
-  if (!ready) {
-    return call->SendText(500,
-                          "[+]ping ok\n[-]poststarthook/lab failed: reason withheld\n"
-                          "readyz check failed\n");
+  const auto [group, one] = *ParseHealthPath(call->request.path);
+  std::vector<HealthCheck> checks = {{"ping", true}, {"store", !parts_.pipeline.store().failed()}};
+  if (group == "readyz") checks.push_back({"poststarthook/lab", ready_});
+  if (!one.empty()) std::erase_if(checks, [&](const HealthCheck& c) { return c.name != one; });
+  if (checks.empty()) return call->SendText(404, "404 page not found\n");
+  // As apiserver pkg/server/healthz words it.
+  std::string report;
+  bool passed = true;
+  for (const HealthCheck& check : checks) {
+    passed = passed && check.ok;
+    report += check.ok ? fmt::format("[+]{} ok\n", check.name)
+                       : fmt::format("[-]{} failed: reason withheld\n", check.name);
   }
-  if (!verbose) return call->SendText(200, "ok");
-  const std::string name = call->request.path.substr(1, call->request.path.find('/', 1) - 1);
-  call->SendText(200, fmt::format("[+]ping ok\n[+]log ok\n[+]store ok\n{} check passed\n", name));
+  if (!passed) return call->SendText(500, fmt::format("{}{} check failed\n", report, group));
+  if (call->request.query.find("verbose") == std::string::npos || !one.empty()) {
+    return call->SendText(200, "ok");
+  }
+  call->SendText(200, fmt::format("{}{} check passed\n", report, group));
 }
 
 void ApiServer::Version(const std::shared_ptr<Call>& call) {
@@ -256,7 +275,7 @@ void ApiServer::Version(const std::shared_ptr<Call>& call) {
 void ApiServer::Index(const std::shared_ptr<Call>& call) {
   api::Editor edit;
   api::Mut paths = edit.Root()["paths"];
-  for (std::string_view path : {"/.well-known/openid-configuration", "/api", "/api/v1", "/apis"}) {
+  for (std::string_view path : {"/api", "/api/v1", "/apis"}) {
     paths.Append().SetString(path);
   }
   std::vector<std::string> groups;
@@ -269,8 +288,8 @@ void ApiServer::Index(const std::shared_ptr<Call>& call) {
   }
   std::sort(groups.begin(), groups.end());
   for (const std::string& path : groups) paths.Append().SetString(path);
-  for (std::string_view path : {"/healthz", "/livez", "/openapi/v2", "/openapi/v3",
-                                "/openid/v1/jwks", "/readyz", "/version"}) {
+  for (std::string_view path :
+       {"/healthz", "/livez", "/openapi/v3", "/openid/v1/jwks", "/readyz", "/version"}) {
     paths.Append().SetString(path);
   }
   const api::Object index = std::move(edit).Finish();

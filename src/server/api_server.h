@@ -52,7 +52,7 @@ class ApiServer : public LocalExtras {
   // A client of this server for `user`, whose completions run on `executor`.
   std::unique_ptr<client::Client> Client(User user, Loop& executor);
 
-  // /readyz says ok from here on (before: 500 with what is missing).
+  // /readyz says ok from here on, if the store does (before: 500 with what is missing).
   void SetReady(bool ready);
 
   // LocalExtras
