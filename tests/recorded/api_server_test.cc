@@ -133,7 +133,8 @@ TEST_F(ApiServerTest, NoSubresourceIsTakenForItsObject) {
         if (std::ranges::find(sub.verbs, verb) == sub.verbs.end()) {
           EXPECT_EQ(answer.status, 405) << what << " " << answer.body;
         } else if (!view) {
-          EXPECT_NE(Json::parse(answer.body, nullptr, false).value("kind", ""), resource->kind)
+          const Json told = Json::parse(answer.body, nullptr, false);  // or text: a log
+          EXPECT_FALSE(told.is_object() && told.value("kind", "") == resource->kind)
               << what << " " << answer.body;
         }
         const Answer beyond = Ask(method, path + "/further", writes ? "{}" : "");
