@@ -333,14 +333,12 @@ Result<Object> ApplyFields(const ManagerInfo& who, bool force, const Message& me
   if (auto errors = CheckTyped(config, message); !errors.empty()) {
     std::string text =
         errors.size() == 1 ? errors[0] : fmt::format("errors:\n  {}", fmt::join(errors, "\n  "));
-    size_t slash = version.find('/');
-    std::string_view group = slash == std::string_view::npos ? "" : version.substr(0, slash);
-    std::string_view bare = slash == std::string_view::npos ? version : version.substr(slash + 1);
+    const GroupVersion gv = GroupVersion::Of(version);
     return Fail(Error{
         .code = 500,
         .message = fmt::format("failed to create typed patch object ({}/{}; {}/{}, Kind={}): {}",
                                config["metadata"]["namespace"].AsString(),
-                               config["metadata"]["name"].AsString(), group, bare,
+                               config["metadata"]["name"].AsString(), gv.group, gv.version,
                                config["kind"].AsString(), text)});
   }
   Object base = live ? WithoutManagedFields(live, message) : Nothing(CopyOf(config), message);

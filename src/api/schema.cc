@@ -113,6 +113,12 @@ const Field* Message::FindNumber(uint32_t number) const {
   return index != nullptr ? index->ByNumber(number) : ScanNumber(fields, number);
 }
 
+GroupVersion GroupVersion::Of(std::string_view api_version) {
+  const size_t slash = api_version.find('/');
+  if (slash == std::string_view::npos) return {"", api_version};
+  return {api_version.substr(0, slash), api_version.substr(slash + 1)};
+}
+
 std::string GroupVersion::ToString() const {
   std::string out(group);
   if (!out.empty()) out += '/';

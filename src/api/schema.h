@@ -141,6 +141,8 @@ class FieldIndex {
 struct GroupVersion {
   std::string_view group;  // "" for core
   std::string_view version;
+  // Takes an apiVersion apart at its first slash; both parts point into the text.
+  static GroupVersion Of(std::string_view api_version);
   std::string ToString() const;  // "v1", "apps/v1"
   bool operator==(const GroupVersion&) const = default;
 };

@@ -37,12 +37,6 @@ bool Blocks(const Object& object) {
   return false;
 }
 
-api::GroupVersion ParseGroupVersion(std::string_view api_version) {
-  const size_t slash = api_version.find('/');
-  if (slash == std::string_view::npos) return {"", api_version};
-  return {api_version.substr(0, slash), api_version.substr(slash + 1)};
-}
-
 }  // namespace
 
 // What is known of one object's owners.
@@ -187,7 +181,7 @@ void GarbageCollector::Ask(const std::shared_ptr<Verdict>& verdict, Value refere
   const std::string uid(reference["uid"].AsString());
   verdict->owners[uid] = Owner::kSolid;
   const api::Resource* resource = registry_->FindKind(
-      ParseGroupVersion(reference["apiVersion"].AsString()), reference["kind"].AsString());
+      api::GroupVersion::Of(reference["apiVersion"].AsString()), reference["kind"].AsString());
   // A kind that is not served says nothing; a cluster-scoped object cannot be owned from within a
   // namespace.
   if (!resource || (resource->namespaced && verdict->object.ns().empty())) return;

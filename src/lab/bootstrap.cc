@@ -63,13 +63,8 @@ constexpr std::string_view kDevicePlugin = R"({
 })";
 
 const api::Resource& ResourceOf(const Object& object) {
-  const std::string_view api_version = object.api_version();
-  const size_t slash = api_version.find('/');
-  const api::GroupVersion gv =
-      slash == std::string_view::npos
-          ? api::GroupVersion{"", api_version}
-          : api::GroupVersion{api_version.substr(0, slash), api_version.substr(slash + 1)};
-  const api::Resource* resource = api::Registry::Builtin().FindKind(gv, object.kind());
+  const api::Resource* resource =
+      api::Registry::Builtin().FindKind(api::GroupVersion::Of(object.api_version()), object.kind());
   CHECK(resource != nullptr);
   return *resource;
 }

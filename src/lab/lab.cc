@@ -164,8 +164,8 @@ Status Lab::Parts::StartServer() {
   net::ServerOptions options;
   options.listen = {
       .address = config.listen_address, .port = static_cast<uint16_t>(config.port), .path = {}};
-  options.tls =
-      net::ServerTls{{cert.cert_pem + pki.ca.cert_pem, cert.key_pem}, {}, pki.ca.cert_pem};
+  options.tls = net::ServerTls{{cert.cert_pem + pki.ca.cert_pem, cert.key_pem}, pki.ca.cert_pem};
+  options.render_error = server::RenderListenerError;
   ASSIGN_OR_RETURN(listener, net::Server::Start({&io}, std::move(options),
                                                 [this](net::Request request, auto writer) {
                                                   api->Handle(std::move(request), writer);

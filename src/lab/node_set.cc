@@ -49,7 +49,7 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
     ASSIGN_OR_RETURN(const KeyAndCert cert, ServerCertificate());
     net::ServerOptions options;
     options.listen = {.address = "127.0.0.1", .port = 0, .path = {}};
-    options.tls = net::ServerTls{{cert.cert_pem, cert.key_pem}, {}, parts_.pki.ca.cert_pem};
+    options.tls = net::ServerTls{{cert.cert_pem, cert.key_pem}, parts_.pki.ca.cert_pem};
     ASSIGN_OR_RETURN(listener_,
                      net::Server::Start({&parts_.io}, std::move(options), kubelets_.Handler()));
     net::CertificateSpec client;

@@ -45,12 +45,9 @@ std::string Summary(std::string_view body) {
 Error DecodeError(const BodyKind& kind, const api::TypeMeta& meta, std::string_view body,
                   std::string_view why) {
   if (!meta.kind.empty()) {
-    const size_t slash = meta.api_version.find('/');
-    const std::string_view version = slash == std::string::npos
-                                         ? std::string_view(meta.api_version)
-                                         : std::string_view(meta.api_version).substr(slash + 1);
     return BadRequest(fmt::format("{} in version {} cannot be handled as a {}: {}", meta.kind,
-                                  Quote(version), kind.gvk.kind, why));
+                                  Quote(api::GroupVersion::Of(meta.api_version).version),
+                                  kind.gvk.kind, why));
   }
   return BadRequest(fmt::format("the object provided is unrecognized (must be of type {}): {} ({})",
                                 kind.gvk.kind, why, Summary(body)));
@@ -76,12 +73,7 @@ Status CheckType(const Operation& op, const BodyKind& kind, const api::TypeMeta&
   if (version_ok && kind_ok) return {};
   const std::string said_version = meta.api_version.empty() ? expected : meta.api_version;
   const std::string said_kind = meta.kind.empty() ? std::string(kind.gvk.kind) : meta.kind;
-  const size_t slash = said_version.find('/');
-  const api::GroupVersion gv =
-      slash == std::string::npos
-          ? api::GroupVersion{"", said_version}
-          : api::GroupVersion{std::string_view(said_version).substr(0, slash),
-                              std::string_view(said_version).substr(slash + 1)};
+  const api::GroupVersion gv = api::GroupVersion::Of(said_version);
   if (!op.registry->FindKindMessage(gv, said_kind)) {
     return Fail(DecodeError(kind, {said_version, said_kind}, body,
                             fmt::format("no kind {} is registered for version {} in scheme "
