@@ -30,7 +30,7 @@ var profiles = map[string][]string{
 	"default": nil,
 	// Everything that --runtime-config can switch on; for facts only.
 	"all": {"--runtime-config=api/all=true"},
-	// What shared/cases/fake-gpu-cluster.yaml asks of kind.
+	// What src/lab/testdata/fake-gpu-cluster.yaml asks of kind.
 	"kind": {
 		"--feature-gates=DRADeviceTaintRules=true,DRAListTypeAttributes=true," +
 			"DRAWorkloadResourceClaims=true,DRANodeAllocatableResources=true,GangScheduling=true," +

@@ -64,9 +64,7 @@ TEST(FactsTest, DiscoveryNamesTheSameResources) {
     if (Foreign(path) || path.find("aggregated") != path.npos) continue;
     const dom::element doc = parser.load(path);
     const std::string gv_text(Text(doc, "groupVersion"));
-    const size_t slash = gv_text.find('/');
-    const GroupVersion gv{slash == gv_text.npos ? "" : std::string_view(gv_text).substr(0, slash),
-                          std::string_view(gv_text).substr(slash == gv_text.npos ? 0 : slash + 1)};
+    const GroupVersion gv = GroupVersion::Of(gv_text);
     for (dom::element e : doc["resources"].get_array()) {
       const std::string name(Text(e, "name"));
       const std::string at = gv_text + " " + name;

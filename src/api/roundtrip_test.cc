@@ -35,12 +35,8 @@ void EachKind(Check check) {
     std::string text = ReadFile(entry.path());
     auto meta = PeekTypeMeta(text);
     ASSERT_TRUE(meta) << entry.path();
-    size_t slash = meta->api_version.find('/');
-    std::string_view gv = meta->api_version;
-    GroupVersion group_version = slash == std::string::npos
-                                     ? GroupVersion{"", gv}
-                                     : GroupVersion{gv.substr(0, slash), gv.substr(slash + 1)};
-    const Message* message = Registry::Builtin().FindKindMessage(group_version, meta->kind);
+    const Message* message =
+        Registry::Builtin().FindKindMessage(GroupVersion::Of(meta->api_version), meta->kind);
     if (message == nullptr) continue;
     ++kinds;
     check(text, *message, entry.path());

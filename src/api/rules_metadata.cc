@@ -13,15 +13,9 @@ namespace {
 constexpr size_t kMaxManager = 128;
 constexpr size_t kMaxSubresource = 256;
 
-std::string_view GroupOf(std::string_view api_version) {
-  const size_t slash = api_version.find('/');
-  return slash == std::string_view::npos ? "" : api_version.substr(0, slash);
-}
-
+// Empty for what is no version.
 std::string_view VersionOf(std::string_view api_version) {
-  const size_t slash = api_version.find('/');
-  if (slash == std::string_view::npos) return api_version;
-  const std::string_view version = api_version.substr(slash + 1);
+  const std::string_view version = GroupVersion::Of(api_version).version;
   return version.contains('/') ? std::string_view() : version;
 }
 
@@ -33,7 +27,7 @@ void ValidateOwner(Value owner, const At& at, FieldErrors& errors) {
   for (const char* name : {"kind", "name", "uid"}) {
     if (owner[name].AsString().empty()) errors.InvalidText(at / name, "", "must not be empty");
   }
-  if (GroupOf(version).empty() && VersionOf(version) == "v1" &&
+  if (GroupVersion::Of(version).group.empty() && VersionOf(version) == "v1" &&
       owner["kind"].AsString() == "Event") {
     errors.Invalid(at, owner, "/v1, Kind=Event is disallowed from being an owner");
   }

@@ -86,10 +86,9 @@ Error Expired(std::string_view message) { return Of(410, "Expired", std::string(
 
 Error Gone(std::string_view message) { return Of(410, "Gone", std::string(message)); }
 
-Error MethodNotSupported(const GroupResource& gr, std::string_view action) {
-  return Of(
-      405, "MethodNotAllowed", gr, "",
-      fmt::format("{} is not supported on resources of kind {}", action, Quote(gr.ToString())));
+Error MethodNotAllowed() {
+  return Of(405, "MethodNotAllowed", GroupResource{}, "",
+            "the server does not allow this method on the requested resource");
 }
 
 Error UnsupportedMediaType(std::string_view message) {

@@ -38,6 +38,8 @@ struct Error {
   std::vector<Cause> causes;
   int retry_after_s = 0;       // details.retryAfterSeconds; 0: none
   bool empty_details = false;  // the body carries "details": {} even if nothing above is set
+  // What the Warning headers of the refusal say; no part of the Status itself.
+  std::vector<std::string> warnings;
 
   bool Is(std::string_view want) const { return reason == want; }
   bool operator==(const Error&) const = default;
@@ -69,7 +71,7 @@ Error BadRequest(std::string_view message);
 Error Unauthorized();
 Error Expired(std::string_view message);  // 410 "Expired"
 Error Gone(std::string_view message);     // 410 "Gone"
-Error MethodNotSupported(const GroupResource& gr, std::string_view action);
+Error MethodNotAllowed();  // of a path that is served with other methods
 Error UnsupportedMediaType(std::string_view message);
 Error NotAcceptable(std::string_view message);
 Error RequestEntityTooLarge(std::string_view message);

@@ -37,12 +37,6 @@ bool Blocks(const Object& object) {
   return false;
 }
 
-api::GroupVersion ParseGroupVersion(std::string_view api_version) {
-  const size_t slash = api_version.find('/');
-  if (slash == std::string_view::npos) return {"", api_version};
-  return {api_version.substr(0, slash), api_version.substr(slash + 1)};
-}
-
 }  // namespace
 
 // What is known of one object's owners.
@@ -187,7 +181,7 @@ void GarbageCollector::Ask(const std::shared_ptr<Verdict>& verdict, Value refere
   const std::string uid(reference["uid"].AsString());
   verdict->owners[uid] = Owner::kSolid;
   const api::Resource* resource = registry_->FindKind(
-      ParseGroupVersion(reference["apiVersion"].AsString()), reference["kind"].AsString());
+      api::GroupVersion::Of(reference["apiVersion"].AsString()), reference["kind"].AsString());
   // A kind that is not served says nothing; a cluster-scoped object cannot be owned from within a
   // namespace.
   if (!resource || (resource->namespaced && verdict->object.ns().empty())) return;
@@ -218,9 +212,7 @@ void GarbageCollector::Judge(const Verdict& verdict, Done done) {
   }
   if (solid) {
     if (gone.empty()) return done({});
-    return RemoveOwners(object, gone, [done = std::move(done)](Result<Object> r) mutable {
-      done(r ? Status() : Fail(std::move(r).error()));
-    });
+    return RemoveOwners(object, gone, Ending(std::move(done)));
   }
   std::string propagation = "Background";
   const std::vector<Object> dependents = DependentsOf(object.uid());
@@ -237,7 +229,7 @@ void GarbageCollector::Judge(const Verdict& verdict, Done done) {
   Delete(verdict.object, std::move(propagation), std::move(done));
 }
 
-// What changed is judged again by the event that it makes.
+// Judged again when its references no longer block.
 void GarbageCollector::Unblock(const Object& object, Done done) {
   Editor edit;
   edit.Keep(object);
@@ -251,9 +243,7 @@ void GarbageCollector::Unblock(const Object& object, Done done) {
   }
   EnqueueUid(object.uid());
   WriterOf(object).Patch(object, client::PatchType::kMerge, std::move(edit).Finish(),
-                         [done = std::move(done)](Result<Object> patched) mutable {
-                           done(patched ? Status() : Fail(std::move(patched).error()));
-                         });
+                         Ending(std::move(done)));
 }
 
 // Only as it was judged: what changed meanwhile is judged again.

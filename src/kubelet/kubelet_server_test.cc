@@ -71,7 +71,7 @@ class KubeletServerTest : public net::NetTest {
         "containers":[{"name":"c","image":"x","command":["sh"]}]},"status":{"phase":"Pending"}})");
     });
     net::ServerOptions options{.listen = {.address = "127.0.0.1"}};
-    options.tls = net::ServerTls{.default_certificate = net::Pki().ServerCert("worker"),
+    options.tls = net::ServerTls{.certificate = net::Pki().ServerCert("worker"),
                                  .client_ca_pem = net::Pki().ca.ToPem()};
     Serve(std::move(options), kubelets_->Handler());
   }

@@ -8,7 +8,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/version.h"
-#include "client/events.h"
 #include "client/informer.h"
 #include "controllers/controllers.h"
 #include "lab/bootstrap.h"
@@ -25,6 +24,7 @@ namespace {
 
 constexpr std::string_view kIssuer = "https://kubernetes.default.svc.cluster.local";
 constexpr Duration kStartLimit = std::chrono::seconds(30);
+constexpr Duration kWaitStep = std::chrono::milliseconds(100);
 constexpr Duration kStopGrace = std::chrono::seconds(2);
 constexpr int kWorkers = 2;
 
@@ -88,7 +88,6 @@ struct Lab::Parts {
   std::unique_ptr<client::Client> lab_client;
   std::unique_ptr<client::SharedInformers> scheduler_informers;
   std::unique_ptr<client::SharedInformers> lab_informers;
-  std::unique_ptr<client::EventRecorder> scheduler_events;
   std::unique_ptr<scheduler::Scheduler> scheduler;
   std::map<std::string, std::unique_ptr<client::Client>> controller_clients;  // by user
   std::unique_ptr<controllers::Controllers> controllers;
@@ -165,8 +164,8 @@ Status Lab::Parts::StartServer() {
   net::ServerOptions options;
   options.listen = {
       .address = config.listen_address, .port = static_cast<uint16_t>(config.port), .path = {}};
-  options.tls =
-      net::ServerTls{{cert.cert_pem + pki.ca.cert_pem, cert.key_pem}, {}, pki.ca.cert_pem};
+  options.tls = net::ServerTls{{cert.cert_pem + pki.ca.cert_pem, cert.key_pem}, pki.ca.cert_pem};
+  options.render_error = server::RenderListenerError;
   ASSIGN_OR_RETURN(listener, net::Server::Start({&io}, std::move(options),
                                                 [this](net::Request request, auto writer) {
                                                   api->Handle(std::move(request), writer);
@@ -196,28 +195,19 @@ Status Lab::Parts::StartActors() {
   RunOn(core, [this] {
     scheduler_informers = std::make_unique<client::SharedInformers>(*scheduler_client);
     lab_informers = std::make_unique<client::SharedInformers>(*lab_client);
-    scheduler_events = std::make_unique<client::EventRecorder>(
-        *scheduler_client, client::EventSource{"default-scheduler", ""});
-    scheduler = std::make_unique<scheduler::Scheduler>(
-        *scheduler_client, *scheduler_informers, scheduler::SchedulerOptions{},
-        [this](const api::Object& about, std::string_view type, std::string_view reason,
-               std::string_view, std::string note) {
-          const auto kind =
-              type == "Warning" ? client::EventKind::kWarning : client::EventKind::kNormal;
-          scheduler_events->Tell(client::ReferenceTo(about), kind, reason, note);
-        },
-        RandomSeed());
+    scheduler = std::make_unique<scheduler::Scheduler>(*scheduler_client, *scheduler_informers,
+                                                       scheduler::SchedulerOptions{}, RandomSeed());
     pools = std::make_unique<Pools>(
         *lab_client, *lab_informers,
         [this](const std::string& name) { return nodes->Machine(name); },
-        PoolsOptions{config.name});
-    ready = std::make_unique<ReadyWatch>(*lab_informers);
+        PoolsOptions{config.name, FirstPools(config)});
+    ready = std::make_unique<ReadyWatch>(
+        *lab_informers, [this](const api::Object& node) { return pools->PoolOf(node); });
     nodes->Start(*api, *lab_informers);
     controllers = std::make_unique<controllers::Controllers>(controllers::ControllersOptions{
         .client_for = [this](const std::string& user) -> client::Client& {
           return ControllerClient(user);
         },
-        .seed = RandomSeed(),
         .ca_pem = pki.ca.cert_pem,
         .without = {},
         .registry = registries->Get()});
@@ -251,7 +241,7 @@ const Access& Lab::access() const { return parts_->access; }
 std::string Lab::runtime_level() const { return parts_->nodes->runtime_level(); }
 std::string Lab::runtime_explanation() const { return parts_->nodes->runtime_explanation(); }
 
-Status Lab::WaitReady(Duration timeout) {
+Status Lab::WaitReady(Duration timeout, const std::function<bool()>& give_up) {
   std::promise<void> ready;
   auto future = ready.get_future();
   std::atomic<bool> told = false;
@@ -260,14 +250,24 @@ Status Lab::WaitReady(Duration timeout) {
       if (!told.exchange(true)) ready.set_value();
     });
   });
-  const bool in_time = future.wait_for(timeout) == std::future_status::ready;
+  const Duration end = parts_->clock.Monotonic() + timeout;
+  bool in_time = false;
+  bool given_up = false;
+  while (!in_time && !given_up) {
+    const Duration left = end - parts_->clock.Monotonic();
+    in_time =
+        future.wait_for(std::clamp(left, Duration{0}, kWaitStep)) == std::future_status::ready;
+    given_up = left <= Duration{0} || (give_up && give_up());
+  }
   std::string missing;
   RunOn(parts_->core, [&] {
     parts_->ready->Forget();
     if (!in_time) missing = parts_->ready->Missing(parts_->config.nodes.size());
   });
   if (in_time) return {};
-  return Fail(Timeout(fmt::format("not ready after {}: {}", FormatDuration(timeout), missing), 0));
+  Error late = Timeout("", 0);
+  late.message = fmt::format("not ready after {}: {}", FormatDuration(timeout), missing);
+  return Fail(std::move(late));
 }
 
 void Lab::OnFatal(std::function<void(Error)> callback) {
@@ -285,7 +285,6 @@ void Lab::Stop() {
     p.pools.reset();
     p.controllers.reset();
     p.scheduler.reset();
-    p.scheduler_events.reset();
     if (p.nodes) p.nodes->Stop();
     p.scheduler_informers.reset();
     p.lab_informers.reset();

@@ -177,12 +177,6 @@ std::vector<std::string> Certificate::ip_addresses() const {
   return AltNames(cert_.get(), GEN_IPADD);
 }
 
-std::string Certificate::serial() const {
-  const ASN1_INTEGER* serial = X509_get0_serialNumber(cert_.get());
-  return Hex({reinterpret_cast<const char*>(ASN1_STRING_get0_data(serial)),
-              static_cast<size_t>(ASN1_STRING_length(serial))});
-}
-
 std::string Certificate::fingerprint_sha256() const {
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned size = 0;

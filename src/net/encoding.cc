@@ -1,5 +1,4 @@
 // Digests and text encodings of net/tls.h.
-#include <openssl/crypto.h>
 #include <openssl/evp.h>
 
 #include <array>
@@ -105,9 +104,5 @@ std::string Base64Url(std::string_view bytes) { return Encode(bytes, kUrl, false
 
 Result<std::string> Base64Decode(std::string_view text) { return Decode(text, kStandard, true); }
 Result<std::string> Base64UrlDecode(std::string_view text) { return Decode(text, kUrl, false); }
-
-bool ConstantTimeEquals(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
-}
 
 }  // namespace sextant::net

@@ -254,7 +254,7 @@ Status H1Parser::DecideBody(const H1Head& head) {
 
 Status H1Parser::Count(uint64_t more) {
   if (more > limits_.max_body - std::min(body_size_, limits_.max_body)) {
-    return Bad(fmt::format("Request entity too large: limit is {}", limits_.max_body), 413);
+    return Fail(RequestEntityTooLarge(fmt::format("limit is {}", limits_.max_body)));
   }
   body_size_ += more;
   return {};

@@ -103,7 +103,7 @@ bool H1ServerSession::OnHead(H1Head& head) {
   request_.method = std::move(head.method);
   request_.authority = std::string(head.headers.Get("host"));
   request_.headers = std::move(head.headers);
-  SetTarget(request_, std::move(head.target));
+  request_.SetTarget(std::move(head.target));
   minor_ = head.minor;
   keep_alive_ = head.keep_alive;
   head_request_ = request_.method == "HEAD";
@@ -113,16 +113,11 @@ bool H1ServerSession::OnHead(H1Head& head) {
 
 // Answers a bad message and ends the connection, since where the next one begins is unknown.
 void H1ServerSession::Refuse(const Error& error) {
-  const auto [type, body] =
-      options_.render_error
-          ? options_.render_error(error)
-          : std::pair<std::string, std::string>(
-                "text/plain; charset=utf-8",
-                fmt::format("{} {}: {}\n", error.code, StatusText(error.code), error.message));
+  const ErrorAnswer answer = options_.render_error(error);
   keep_alive_ = false;
   closing_ = true;
-  WriteHead({.status = error.code, .headers = {{"content-type", type}}, .length = body.size()});
-  out_ += body;
+  WriteHead({.status = error.code, .headers = answer.headers, .length = answer.body.size()});
+  out_ += answer.body;
   in_.clear();
 }
 

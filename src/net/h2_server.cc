@@ -66,7 +66,10 @@ class H2ServerSession : public ServerSession {
   void AddHeader(Stream& stream, std::string_view name, std::string_view value);
   void OnHeadersDone(int32_t id, Stream& stream, bool end);
   void Tell(int32_t id, Stream& stream);
-  void Refuse(int32_t id, Stream& stream, int code, std::string message);
+  void Refuse(int32_t id, Stream& stream, const Error& error);
+  Error TooLarge() const {
+    return RequestEntityTooLarge(fmt::format("limit is {}", options_.limits.max_body));
+  }
   void ResetWith(int32_t id, uint32_t code) {
     nghttp2_submit_rst_stream(session_.get(), NGHTTP2_FLAG_NONE, id, code);
   }
@@ -173,7 +176,7 @@ void H2ServerSession::AddHeader(Stream& stream, std::string_view name, std::stri
   if (name == ":method") {
     stream.request.method = std::string(value);
   } else if (name == ":path") {
-    SetTarget(stream.request, std::string(value));
+    stream.request.SetTarget(std::string(value));
   } else if (name == ":authority") {
     stream.request.authority = std::string(value);
   } else if (name.starts_with(':')) {
@@ -211,11 +214,11 @@ void H2ServerSession::OnHeadersDone(int32_t id, Stream& stream, bool end) {
   stream.head = r.method == "HEAD";
   const size_t max_body = options_.limits.max_body;
   if (stream.header_bytes > options_.limits.max_header_bytes) {
-    return Refuse(id, stream, 431, "the request header is too large");
+    return Refuse(id, stream, {.code = 431, .message = "the request header is too large"});
   }
   if (stream.malformed || !IsToken(r.method) || r.target.empty() ||
       (r.target.front() != '/' && r.target != "*")) {
-    return Refuse(id, stream, 400, "malformed request");
+    return Refuse(id, stream, {.code = 400, .message = "malformed request"});
   }
   if (r.headers.Has("host")) {
     if (r.authority.empty()) r.authority = std::string(r.headers.Get("host"));
@@ -225,7 +228,7 @@ void H2ServerSession::OnHeadersDone(int32_t id, Stream& stream, bool end) {
   const std::string_view length = r.headers.Get("content-length");
   if (length.size() > 19 ||
       (!length.empty() && std::stoull("0" + std::string(length)) > max_body)) {
-    return Refuse(id, stream, 413, fmt::format("Request entity too large: limit is {}", max_body));
+    return Refuse(id, stream, TooLarge());
   }
   if (end) return Tell(id, stream);
   if (r.headers.HasToken("expect", "100-continue")) {
@@ -246,7 +249,7 @@ int H2ServerSession::OnData(nghttp2_session*, uint8_t, int32_t id, const uint8_t
   if (stream->request.body.size() + size > max_body) {
     self.partial_bytes_ -= stream->request.body.size();
     std::string().swap(stream->request.body);
-    self.Refuse(id, *stream, 413, fmt::format("Request entity too large: limit is {}", max_body));
+    self.Refuse(id, *stream, self.TooLarge());
     return 0;
   }
   if (self.partial_bytes_ + size > kMaxPartialBodies) {
@@ -265,18 +268,13 @@ void H2ServerSession::Tell(int32_t id, Stream& stream) {
   events_.OnRequest(static_cast<StreamId>(id), std::exchange(stream.request, {}));
 }
 
-void H2ServerSession::Refuse(int32_t id, Stream& stream, int code, std::string message) {
+void H2ServerSession::Refuse(int32_t id, Stream& stream, const Error& error) {
   if (stream.refused) return;
-  const Error error{.code = code, .message = std::move(message)};
-  auto [type, body] = options_.render_error
-                          ? options_.render_error(error)
-                          : std::pair<std::string, std::string>(
-                                "text/plain; charset=utf-8",
-                                fmt::format("{} {}: {}\n", code, StatusText(code), error.message));
-  const uint64_t length = body.size();
+  ErrorAnswer answer = options_.render_error(error);
+  const uint64_t length = answer.body.size();
   Respond(static_cast<StreamId>(id),
-          {.status = code, .headers = {{"content-type", type}}, .length = length},
-          std::make_shared<WholeBody>(MakeBuffer(std::move(body))));
+          {.status = error.code, .headers = std::move(answer.headers), .length = length},
+          std::make_shared<WholeBody>(MakeBuffer(std::move(answer.body))));
   stream.refused = true;
 }
 

@@ -100,6 +100,13 @@ bool Headers::HasToken(std::string_view name, std::string_view token) const {
   return found;
 }
 
+void Request::SetTarget(std::string as_sent) {
+  target = std::move(as_sent);
+  const size_t question = target.find('?');
+  path = target.substr(0, question);
+  query = question == std::string::npos ? "" : target.substr(question + 1);
+}
+
 bool Request::IsWebSocketUpgrade() const {
   if (http_major != 1 || method != "GET" || !headers.HasToken("connection", "upgrade") ||
       !headers.HasToken("upgrade", "websocket") || headers.Get("sec-websocket-version") != "13") {

@@ -70,9 +70,7 @@ class Headers {
 struct ClientCert {
   std::string common_name;
   std::vector<std::string> organizations;
-  std::string serial;              // hexadecimal
   std::string fingerprint_sha256;  // of the DER form, lower-case hexadecimal
-  Time not_after{};
 };
 
 // The other end of a connection; one object for all its requests.
@@ -100,6 +98,8 @@ struct Request {
   int http_major = 1;     // 1 or 2
   std::shared_ptr<const Peer> peer;
 
+  // Sets target, path and query.
+  void SetTarget(std::string as_sent);
   // An HTTP/1.1 request for "Upgrade: websocket" with a sound key and version.
   bool IsWebSocketUpgrade() const;
   // The protocols offered in sec-websocket-protocol, in order.

@@ -22,7 +22,7 @@ struct Lab {
         *IssueCertificate({.common_name = "s", .ip_addresses = {"127.0.0.1"}, .server_auth = true},
                           key, &ca, ca_key, now);
     ServerOptions options{.listen = {.address = "127.0.0.1"}};
-    if (tls) options.tls = ServerTls{.default_certificate = {cert.ToPem(), key.PrivatePem()}};
+    if (tls) options.tls = ServerTls{.certificate = {cert.ToPem(), key.PrivatePem()}};
     const Buffer body = MakeBuffer(std::string(1024, 'b'));
     server = *Server::Start({&server_io}, options, [body](Request, auto writer) {
       writer->SendResponse(200, {{"content-type", "application/json"}}, body);

@@ -1,9 +1,10 @@
 #include "net/server.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
-#include <mutex>
 #include <unordered_map>
 
 #include "base/check.h"
@@ -24,17 +25,9 @@ constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 struct Shared {
   ServerOptions options;
   Handler handler;
-  std::mutex mutex;
-  std::shared_ptr<const TlsServerContext> tls;  // guarded by mutex
+  std::shared_ptr<const TlsServerContext> tls;  // null: none
   std::atomic<int> connections{0};
-  std::atomic<int> requests_open{0};
   std::atomic<uint64_t> connections_total{0};
-  std::atomic<uint64_t> requests_total{0};
-
-  std::shared_ptr<const TlsServerContext> TlsNow() {
-    const std::lock_guard lock(mutex);
-    return tls;
-  }
 };
 
 // The connections of one I/O thread.
@@ -45,7 +38,7 @@ class Shard : public ConnectionHost, public std::enable_shared_from_this<Shard> 
   void Start() { ArmSweep(); }
 
   void Add(int fd, Peer peer) {
-    const auto tls = shared_->TlsNow();
+    const auto& tls = shared_->tls;
     auto transport = std::make_shared<Transport>(io_, fd, tls ? tls->NewSession() : nullptr, false);
     auto connection =
         std::make_shared<ServerConnection>(shared_from_this(), transport, std::move(peer));
@@ -54,7 +47,6 @@ class Shard : public ConnectionHost, public std::enable_shared_from_this<Shard> 
   }
 
   void Shutdown() {
-    stopping_ = true;
     for (const auto& c : Snapshot()) c->Shutdown();
   }
   void CloseAll() {
@@ -68,11 +60,6 @@ class Shard : public ConnectionHost, public std::enable_shared_from_this<Shard> 
 
   const ServerOptions& options() const override { return shared_->options; }
   const Handler& handler() const override { return shared_->handler; }
-  void OnRequestBegun() override {
-    ++shared_->requests_open;
-    ++shared_->requests_total;
-  }
-  void OnRequestEnded() override { --shared_->requests_open; }
   void OnConnectionClosed(TransportOwner* connection) override {
     if (connections_.erase(connection) > 0) --shared_->connections;
   }
@@ -100,7 +87,6 @@ class Shard : public ConnectionHost, public std::enable_shared_from_this<Shard> 
   std::unordered_map<TransportOwner*, std::shared_ptr<ServerConnection>> connections_;
   std::vector<std::weak_ptr<Transport>> upgraded_;
   TimerId sweep_timer_ = 0;
-  bool stopping_ = false;
 };
 
 // Accepts on the first thread and hands connections round.
@@ -186,20 +172,10 @@ class ServerImpl : public Server {
 
   const Endpoint& endpoint() const override { return shared_->options.listen; }
 
-  Status ReplaceTls(const ServerTls& tls) override {
-    ASSIGN_OR_RETURN(auto context, TlsServerContext::Make(tls));
-    const std::lock_guard lock(shared_->mutex);
-    shared_->tls = std::move(context);
-    return {};
-  }
-
   void Stop(Duration grace) override;
 
   ServerStats stats() const override {
-    return {.connections = shared_->connections,
-            .requests_open = shared_->requests_open,
-            .connections_total = shared_->connections_total,
-            .requests_total = shared_->requests_total};
+    return {.connections = shared_->connections, .connections_total = shared_->connections_total};
   }
 
  private:
@@ -228,6 +204,11 @@ void ServerImpl::Stop(Duration grace) {
 }
 
 }  // namespace
+
+ErrorAnswer PlainError(const Error& error) {
+  return {{{"content-type", "text/plain; charset=utf-8"}},
+          fmt::format("{} {}: {}", error.code, StatusText(error.code), error.message)};
+}
 
 Result<std::unique_ptr<Server>> Server::Start(std::vector<IoThread*> threads, ServerOptions options,
                                               Handler handler) {

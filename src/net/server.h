@@ -40,22 +40,26 @@ struct ServerLimits {
   Duration write_timeout = std::chrono::seconds(60);
 };
 
-// Makes the body of an answer that net itself gives (400 for a bad message, 408, 413, 431 ...):
-// content type and bytes.
-using ErrorRenderer = std::function<std::pair<std::string, std::string>(const Error&)>;
+// What an answer carries that net itself gives (400 for a bad message, 408, 413, 431 ...).
+struct ErrorAnswer {
+  Headers headers;
+  std::string body;
+};
+using ErrorRenderer = std::function<ErrorAnswer(const Error&)>;
+// "400 Bad Request: missing required Host header" as plain text, the form of Go's net/http, on
+// which Kubernetes' servers stand.
+ErrorAnswer PlainError(const Error& error);
 
 struct ServerOptions {
   Endpoint listen;  // port 0: any free port; a path: a unix socket of mode 0600
   std::optional<ServerTls> tls;
   ServerLimits limits;
-  ErrorRenderer render_error;  // plain text if not set
+  ErrorRenderer render_error = PlainError;
 };
 
 struct ServerStats {
   int connections = 0;
-  int requests_open = 0;
   uint64_t connections_total = 0;
-  uint64_t requests_total = 0;
 };
 
 class Server {
@@ -66,8 +70,6 @@ class Server {
                                                ServerOptions options, Handler handler);
   virtual ~Server() = default;  // Stop(0)
   virtual const Endpoint& endpoint() const = 0;
-  // New handshakes use these from now on.
-  virtual Status ReplaceTls(const ServerTls& tls) = 0;
   // Stops listening, tells clients (GOAWAY, connection: close), waits up to `grace` for requests
   // to end, then closes what is left. Idempotent.
   virtual void Stop(Duration grace) = 0;

@@ -104,10 +104,7 @@ void ServerConnection::Settle() {
 }
 
 void ServerConnection::OnClosed(Status) {
-  for (auto& [id, open] : std::exchange(open_, {})) {
-    open.exchange->Close();
-    host_->OnRequestEnded();
-  }
+  for (auto& [id, open] : std::exchange(open_, {})) open.exchange->Close();
   host_->OnConnectionClosed(this);
 }
 
@@ -149,7 +146,6 @@ void ServerConnection::OnRequest(StreamId id, Request request) {
     }
   }
   open_.emplace(id, std::move(open));
-  host_->OnRequestBegun();
   host_->handler()(std::move(request), Exchange::NewWriter(std::move(exchange), writers_));
 }
 
@@ -159,7 +155,6 @@ void ServerConnection::OnStreamClosed(StreamId id) {
   const auto exchange = std::move(it->second.exchange);
   open_.erase(it);
   exchange->Close();
-  host_->OnRequestEnded();
 }
 
 void ServerConnection::OnExchangeReady(Exchange& exchange) {

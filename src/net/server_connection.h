@@ -19,8 +19,6 @@ class ConnectionHost {
   virtual ~ConnectionHost() = default;
   virtual const ServerOptions& options() const = 0;
   virtual const Handler& handler() const = 0;
-  virtual void OnRequestBegun() = 0;
-  virtual void OnRequestEnded() = 0;
   virtual void OnConnectionClosed(TransportOwner* connection) = 0;
   // A stream that outlives its connection: closed when the server stops.
   virtual void OnUpgraded(const std::shared_ptr<Transport>& transport) = 0;

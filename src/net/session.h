@@ -42,7 +42,7 @@ struct ResponseHead {
 
 struct ServerSessionOptions {
   ServerLimits limits;
-  ErrorRenderer render_error;
+  ErrorRenderer render_error = PlainError;
   // Unix sockets: clients send anything as :authority there.
   bool any_authority = false;
 };
@@ -129,9 +129,6 @@ std::unique_ptr<ClientSession> NewH2ClientSession(size_t max_header_bytes,
 
 // The client's first bytes on an HTTP/2 connection (RFC 9113 section 3.4).
 inline constexpr std::string_view kH2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
-// Splits `target` into path and query of `request`.
-void SetTarget(Request& request, std::string target);
 
 // A body that is all there.
 class WholeBody : public BodySource {

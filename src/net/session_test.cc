@@ -274,13 +274,14 @@ TEST(H1Session, PipelinedRequestsAreAnsweredInOrder) {
 TEST(H1Session, BadRequestIsAnsweredAndEndsTheConnection) {
   ManualLoop clock;
   ServerSide side;
-  const auto server = NewH1ServerSession(
-      clock,
-      {.render_error =
-           [](const Error& e) {
-             return std::pair("application/json", fmt::format("{{\"code\":{}}}", e.code));
-           }},
-      side);
+  const auto server =
+      NewH1ServerSession(clock,
+                         {.render_error =
+                              [](const Error& e) {
+                                return ErrorAnswer{{{"content-type", "application/json"}},
+                                                   fmt::format("{{\"code\":{}}}", e.code)};
+                              }},
+                         side);
   ASSERT_TRUE(
       server->Feed("GET / HTTP/1.1\r\nHost: h\r\nHost: i\r\n\r\nGET /smuggled HTTP/1.1\r\n"));
   std::string out;

@@ -70,7 +70,7 @@ inline const TestPki& Pki() {
 }
 
 inline ServerTls TestServerTls() {
-  return {.default_certificate = Pki().ServerCert(), .client_ca_pem = Pki().ca.ToPem()};
+  return {.certificate = Pki().ServerCert(), .client_ca_pem = Pki().ca.ToPem()};
 }
 
 // An I/O thread, a loop for results, a server on a free port.

@@ -68,7 +68,6 @@ class Certificate {
   std::vector<std::string> organizations() const;
   std::vector<std::string> dns_names() const;
   std::vector<std::string> ip_addresses() const;
-  std::string serial() const;              // hexadecimal
   std::string fingerprint_sha256() const;  // lower-case hexadecimal
   Time not_before() const;
   Time not_after() const;
@@ -106,9 +105,7 @@ struct CertificateAndKey {
 };
 
 struct ServerTls {
-  CertificateAndKey default_certificate;
-  // Further certificates, chosen when the client's SNI is exactly `first` (lower case).
-  std::vector<std::pair<std::string, CertificateAndKey>> by_server_name;
+  CertificateAndKey certificate;
   // If set, a client may show a certificate, which is verified against these (Peer::client_cert).
   std::string client_ca_pem;
 };
@@ -119,6 +116,7 @@ struct ClientTls {
   std::string key_pem;
   bool insecure_skip_verify = false;
   std::string server_name;  // for SNI and verification in place of the URL's host
+  std::string verify_name;  // whose certificate it has to be, in place of server_name
 };
 
 std::string Sha256(std::string_view data);      // 32 bytes
@@ -128,7 +126,5 @@ std::string Base64(std::string_view bytes);     // standard alphabet, padded
 std::string Base64Url(std::string_view bytes);  // URL alphabet, no padding
 Result<std::string> Base64Decode(std::string_view text);     // strict; line breaks are skipped
 Result<std::string> Base64UrlDecode(std::string_view text);  // strict, padding allowed
-// Compares without telling by its time where the difference is.
-bool ConstantTimeEquals(std::string_view a, std::string_view b);
 
 }  // namespace sextant::net

@@ -5,7 +5,6 @@
 #include <openssl/err.h>
 
 #include <array>
-#include <unordered_map>
 
 #include "base/check.h"
 
@@ -56,11 +55,10 @@ Status AddTrusted(X509_STORE* store, std::string_view pem) {
   return {};
 }
 
-bool UseCredential(SSL* ssl, const Credential& c) {
-  const std::unique_ptr<STACK_OF(X509), FreeWith<[](STACK_OF(X509) * s) { sk_X509_free(s); }>>
-      chain(sk_X509_new_null());
-  for (const X509Ptr& cert : c.chain) sk_X509_push(chain.get(), cert.get());
-  return SSL_use_cert_and_key(ssl, c.leaf.get(), c.key.get(), chain.get(), 1) == 1;
+void UseCredential(SSL_CTX* context, const Credential& own) {
+  CHECK(SSL_CTX_use_certificate(context, own.leaf.get()) == 1);
+  CHECK(SSL_CTX_use_PrivateKey(context, own.key.get()) == 1);
+  for (const X509Ptr& cert : own.chain) SSL_CTX_add1_chain_cert(context, cert.get());
 }
 
 int SelectAlpn(SSL*, const unsigned char** out, unsigned char* out_size, const unsigned char* in,
@@ -83,41 +81,14 @@ bool IsIpAddress(const std::string& host) {
 
 }  // namespace
 
-struct TlsServerContext::Impl {
-  SslCtxPtr context;
-  Credential fallback;
-  std::unordered_map<std::string, Credential> by_name;
-
-  // One SSL_CTX for all names: the certificate is put into the session here, so that thousands of
-  // names cost no more than their certificates.
-  static int ChooseCertificate(SSL* ssl, void* arg) {
-    const auto& impl = *static_cast<const Impl*>(arg);
-    const char* name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
-    const Credential* chosen = &impl.fallback;
-    if (name != nullptr) {
-      const auto it = impl.by_name.find(AsciiLower(name));
-      if (it != impl.by_name.end()) chosen = &it->second;
-    }
-    return UseCredential(ssl, *chosen) ? 1 : 0;
-  }
-};
-
-TlsServerContext::TlsServerContext(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-TlsServerContext::~TlsServerContext() = default;
-
 Result<std::shared_ptr<const TlsServerContext>> TlsServerContext::Make(const ServerTls& tls) {
-  auto impl = std::make_unique<Impl>();
-  impl->context.reset(SSL_CTX_new(TLS_server_method()));
-  SSL_CTX* context = impl->context.get();
+  SslCtxPtr own(SSL_CTX_new(TLS_server_method()));
+  SSL_CTX* context = own.get();
   CHECK(context != nullptr);
   SetCommon(context);
-  ASSIGN_OR_RETURN(impl->fallback, LoadCredential(tls.default_certificate.chain_pem,
-                                                  tls.default_certificate.key_pem));
-  for (const auto& [name, credential] : tls.by_server_name) {
-    ASSIGN_OR_RETURN(impl->by_name[AsciiLower(name)],
-                     LoadCredential(credential.chain_pem, credential.key_pem));
-  }
-  SSL_CTX_set_cert_cb(context, &Impl::ChooseCertificate, impl.get());
+  ASSIGN_OR_RETURN(const Credential credential,
+                   LoadCredential(tls.certificate.chain_pem, tls.certificate.key_pem));
+  UseCredential(context, credential);
   SSL_CTX_set_alpn_select_cb(context, &SelectAlpn, nullptr);
   if (!tls.client_ca_pem.empty()) {
     RETURN_IF_ERROR(AddTrusted(SSL_CTX_get_cert_store(context), tls.client_ca_pem));
@@ -127,11 +98,11 @@ Result<std::shared_ptr<const TlsServerContext>> TlsServerContext::Make(const Ser
     // A certificate that does not verify is told to the handler, not refused: see Peer.
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, [](int, X509_STORE_CTX*) { return 1; });
   }
-  return std::make_shared<const TlsServerContext>(std::move(impl));
+  return std::make_shared<const TlsServerContext>(std::move(own));
 }
 
 SslPtr TlsServerContext::NewSession() const {
-  SslPtr ssl(SSL_new(impl_->context.get()));
+  SslPtr ssl(SSL_new(context_.get()));
   CHECK(ssl != nullptr);
   SSL_set_accept_state(ssl.get());
   return ssl;
@@ -155,10 +126,8 @@ Result<std::shared_ptr<const TlsClientContext>> TlsClientContext::Make(const Cli
     }
   }
   if (!tls.cert_pem.empty()) {
-    ASSIGN_OR_RETURN(Credential own, LoadCredential(tls.cert_pem, tls.key_pem));
-    CHECK(SSL_CTX_use_certificate(context.get(), own.leaf.get()) == 1);
-    CHECK(SSL_CTX_use_PrivateKey(context.get(), own.key.get()) == 1);
-    for (const X509Ptr& cert : own.chain) SSL_CTX_add1_chain_cert(context.get(), cert.get());
+    ASSIGN_OR_RETURN(const Credential own, LoadCredential(tls.cert_pem, tls.key_pem));
+    UseCredential(context.get(), own);
   }
   return std::make_shared<const TlsClientContext>(std::move(context), tls);
 }
@@ -167,12 +136,15 @@ SslPtr TlsClientContext::NewSession(const std::string& host, bool http2) const {
   SslPtr ssl(SSL_new(context_.get()));
   CHECK(ssl != nullptr);
   const std::string& name = tls_.server_name.empty() ? host : tls_.server_name;
+  const std::string& whose = tls_.verify_name.empty() ? name : tls_.verify_name;
   X509_VERIFY_PARAM* verify = SSL_get0_param(ssl.get());
-  if (IsIpAddress(name)) {
-    X509_VERIFY_PARAM_set1_ip_asc(verify, name.c_str());
+  if (IsIpAddress(whose)) {
+    X509_VERIFY_PARAM_set1_ip_asc(verify, whose.c_str());
   } else {
-    X509_VERIFY_PARAM_set1_host(verify, name.data(), name.size());
-    if (name.size() <= kMaxServerName) SSL_set_tlsext_host_name(ssl.get(), name.c_str());
+    X509_VERIFY_PARAM_set1_host(verify, whose.data(), whose.size());
+  }
+  if (!IsIpAddress(name) && name.size() <= kMaxServerName) {
+    SSL_set_tlsext_host_name(ssl.get(), name.c_str());
   }
   if (http2) {
     SSL_set_alpn_protos(ssl.get(), reinterpret_cast<const unsigned char*>(kAlpnBoth.data()),
@@ -201,9 +173,7 @@ void DescribePeer(SSL* ssl, Peer& peer) {
   const Certificate cert(std::shared_ptr<X509>(shown, X509_free));
   peer.client_cert = ClientCert{.common_name = cert.common_name(),
                                 .organizations = cert.organizations(),
-                                .serial = cert.serial(),
-                                .fingerprint_sha256 = cert.fingerprint_sha256(),
-                                .not_after = cert.not_after()};
+                                .fingerprint_sha256 = cert.fingerprint_sha256()};
 }
 
 std::string TlsFailure(SSL* ssl) {

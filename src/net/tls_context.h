@@ -18,12 +18,10 @@ class TlsServerContext {
   static Result<std::shared_ptr<const TlsServerContext>> Make(const ServerTls& tls);
   SslPtr NewSession() const;
 
-  struct Impl;
-  explicit TlsServerContext(std::unique_ptr<Impl> impl);
-  ~TlsServerContext();
+  explicit TlsServerContext(SslCtxPtr context) : context_(std::move(context)) {}
 
  private:
-  std::unique_ptr<Impl> impl_;
+  SslCtxPtr context_;
 };
 
 class TlsClientContext {

@@ -11,6 +11,8 @@ namespace {
 
 // How long the peer may take to answer our Close.
 constexpr auto kCloseTimeout = std::chrono::seconds(5);
+// As client-go's remotecommand: every 5 s, and given up after a silence of 60 s (kPingGrace).
+constexpr auto kUpstreamPing = std::chrono::seconds(5);
 
 class Core : public std::enable_shared_from_this<Core> {
  public:
@@ -220,10 +222,13 @@ std::shared_ptr<WebSocket> WebSocketOver(IoThread& io, std::shared_ptr<ByteStrea
       std::make_shared<Core>(io, std::move(stream), role, std::move(protocol)));
 }
 
-void Proxy(const std::shared_ptr<WebSocket>& a, const std::shared_ptr<WebSocket>& b, Task done) {
+void Proxy(const std::shared_ptr<WebSocket>& down, const std::shared_ptr<WebSocket>& up,
+           Task done) {
   const auto both = std::make_shared<Both>(std::move(done));
-  a->Start(Pass(a, b, both));
-  b->Start(Pass(b, a, both));
+  down->Start(Pass(down, up, both));
+  WebSocket::Handlers handlers = Pass(up, down, both);
+  handlers.ping_interval = kUpstreamPing;
+  up->Start(std::move(handlers));
 }
 
 }  // namespace sextant::net

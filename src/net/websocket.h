@@ -57,8 +57,9 @@ class WebSocket {
 };
 
 // Passes messages both ways, with back pressure, until either side closes; passes the close on.
-// Starts both. `done`, if set, runs when both are closed.
-void Proxy(const std::shared_ptr<WebSocket>& a, const std::shared_ptr<WebSocket>& b,
+// Starts both. `up`, to which we are the client, is pinged: nobody else would notice that it is
+// gone (a client pings us). `done`, if set, runs when both are closed.
+void Proxy(const std::shared_ptr<WebSocket>& down, const std::shared_ptr<WebSocket>& up,
            Task done = {});
 
 }  // namespace sextant::net

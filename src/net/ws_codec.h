@@ -47,7 +47,6 @@ class WsDecoder {
   void Feed(std::string_view bytes) { in_.append(bytes); }
   // The next message; nothing if more bytes are needed. After a failure: close the connection.
   std::expected<std::optional<Message>, Failure> Next();
-  size_t held() const { return in_.size() - at_ + partial_.size(); }
 
  private:
   struct Frame {

@@ -35,6 +35,12 @@ net::Headers AnswerHeaders(std::string content_type, const std::vector<std::stri
 
 }  // namespace
 
+net::ErrorAnswer RenderListenerError(const Error& error) {
+  if (error.code != 413) return net::PlainError(error);
+  const Form form;
+  return {AnswerHeaders(form.ContentType(), {}), EncodeStatus(error, form)};
+}
+
 // One HTTP request on its way.
 struct ApiServer::Call {
   net::Request request;
@@ -43,7 +49,9 @@ struct ApiServer::Call {
   Form form;
 
   void Refuse(const Error& error) const {
-    net::Headers headers = AnswerHeaders(form.ContentType(), {});
+    std::vector<std::string> warnings = op.warnings;
+    warnings.insert(warnings.end(), error.warnings.begin(), error.warnings.end());
+    net::Headers headers = AnswerHeaders(form.ContentType(), warnings);
     if (error.retry_after_s > 0) headers.Add("retry-after", fmt::format("{}", error.retry_after_s));
     writer->SendResponse(error.code, std::move(headers), EncodeStatus(error, form));
   }
@@ -102,16 +110,6 @@ void ApiServer::Handle(net::Request request, std::shared_ptr<net::ResponseWriter
 }
 
 namespace {
-
-// What a path that is there says to a method that it does not have.
-Error MethodNotAllowed() {
-  Error error;
-  error.code = 405;
-  error.reason = "MethodNotAllowed";
-  error.message = "the server does not allow this method on the requested resource";
-  error.empty_details = true;
-  return error;
-}
 
 // Each thing impersonated is authorized by itself, as the asking user.
 Status AuthorizeImpersonation(const Pipeline& pipeline, const User& asking, const User& wanted) {
@@ -172,16 +170,24 @@ std::string_view GroupOfPath(std::string_view path) {
   return path.substr(0, path.find('/'));
 }
 
-// Readable by everybody, for the probes of load balancers and of kubectl.
-bool IsHealthPath(std::string_view path) {
-  for (std::string_view known : {"/healthz", "/livez", "/readyz"}) {
-    if (path == known) return true;
-    // Single checks by name, of those there are.
-    const std::string_view check =
-        path.starts_with(known) ? path.substr(known.size()) : std::string_view();
-    if (check == "/ping" || check == "/log" || check == "/store") return true;
+struct HealthCheck {
+  std::string_view name;
+  bool ok;
+};
+
+// "/livez" or "/livez/store" taken apart.
+struct HealthPath {
+  std::string_view group;  // "livez"
+  std::string_view check;  // "store"; empty: all
+};
+
+std::optional<HealthPath> ParseHealthPath(std::string_view path) {
+  for (std::string_view group : {"healthz", "livez", "readyz"}) {
+    if (!path.starts_with('/') || !path.substr(1).starts_with(group)) continue;
+    const std::string_view rest = path.substr(1 + group.size());
+    if (rest.empty() || rest.starts_with('/')) return HealthPath{group, rest.substr(!rest.empty())};
   }
-  return false;
+  return {};
 }
 
 }  // namespace
@@ -211,7 +217,9 @@ void ApiServer::OnWorker(const std::shared_ptr<Call>& call) {
 
 void ApiServer::Fixed(const std::shared_ptr<Call>& call) {
   const std::string_view path = call->request.path;
-  if (IsHealthPath(path)) return Health(call);
+  // All checks together are everybody's to read, for the probes of load balancers.
+  const auto health = ParseHealthPath(path);
+  if (health && health->check.empty()) return Health(call);
   if (auto allowed = parts_.pipeline.Authorize(call->op); !allowed) {
     return call->Refuse(allowed.error());
   }
@@ -221,6 +229,7 @@ void ApiServer::Fixed(const std::shared_ptr<Call>& call) {
       path == "/api" || path == "/apis" || path.starts_with("/api/") || path.starts_with("/apis/");
   const bool version = path == "/version" || path == "/version/";
   if (!reads && (discovery || version)) return call->Refuse(MethodNotAllowed());
+  if (health) return Health(call);
   if (version) return Version(call);
   if (path == "/openid/v1/jwks") {
     net::Headers headers = {{"content-type", "application/jwk-set+json"}};
@@ -244,16 +253,24 @@ void ApiServer::Fixed(const std::shared_ptr<Call>& call) {
 }
 
 void ApiServer::Health(const std::shared_ptr<Call>& call) {
-  const bool ready = ready_ || !call->request.path.starts_with("/readyz");
-  const bool verbose = call->request.query.find("verbose") != std::string::npos;
-  if (!ready) {
-    return call->SendText(500,
-                          "[+]ping ok\n[-]poststarthook/lab failed: reason withheld\n"
-                          "readyz check failed\n");
+  const auto [group, one] = *ParseHealthPath(call->request.path);
+  std::vector<HealthCheck> checks = {{"ping", true}, {"store", !parts_.pipeline.store().failed()}};
+  if (group == "readyz") checks.push_back({"poststarthook/lab", ready_});
+  if (!one.empty()) std::erase_if(checks, [&](const HealthCheck& c) { return c.name != one; });
+  if (checks.empty()) return call->SendText(404, "404 page not found\n");
+  // As apiserver pkg/server/healthz words it.
+  std::string report;
+  bool passed = true;
+  for (const HealthCheck& check : checks) {
+    passed = passed && check.ok;
+    report += check.ok ? fmt::format("[+]{} ok\n", check.name)
+                       : fmt::format("[-]{} failed: reason withheld\n", check.name);
   }
-  if (!verbose) return call->SendText(200, "ok");
-  const std::string name = call->request.path.substr(1, call->request.path.find('/', 1) - 1);
-  call->SendText(200, fmt::format("[+]ping ok\n[+]log ok\n[+]store ok\n{} check passed\n", name));
+  if (!passed) return call->SendText(500, fmt::format("{}{} check failed\n", report, group));
+  if (call->request.query.find("verbose") == std::string::npos || !one.empty()) {
+    return call->SendText(200, "ok");
+  }
+  call->SendText(200, fmt::format("{}{} check passed\n", report, group));
 }
 
 void ApiServer::Version(const std::shared_ptr<Call>& call) {
@@ -280,7 +297,7 @@ void ApiServer::Version(const std::shared_ptr<Call>& call) {
 void ApiServer::Index(const std::shared_ptr<Call>& call) {
   api::Editor edit;
   api::Mut paths = edit.Root()["paths"];
-  for (std::string_view path : {"/.well-known/openid-configuration", "/api", "/api/v1", "/apis"}) {
+  for (std::string_view path : {"/api", "/api/v1", "/apis"}) {
     paths.Append().SetString(path);
   }
   std::vector<std::string> groups;
@@ -293,8 +310,8 @@ void ApiServer::Index(const std::shared_ptr<Call>& call) {
   }
   std::sort(groups.begin(), groups.end());
   for (const std::string& path : groups) paths.Append().SetString(path);
-  for (std::string_view path : {"/healthz", "/livez", "/openapi/v2", "/openapi/v3",
-                                "/openid/v1/jwks", "/readyz", "/version"}) {
+  for (std::string_view path :
+       {"/healthz", "/livez", "/openapi/v3", "/openid/v1/jwks", "/readyz", "/version"}) {
     paths.Append().SetString(path);
   }
   const api::Object index = std::move(edit).Finish();
@@ -306,17 +323,15 @@ namespace {
 
 // Whether the path has the method: objects are created on collections and changed by their names,
 // and all namespaces at once can be read only.
-bool Supports(const Operation& op, std::string_view method) {
+Status CheckMethod(const net::Request& request, const Operation& op) {
   const std::string_view verb = op.info.verb;
-  if (method == "HEAD") return false;
-  const bool reads = verb == "list" || verb == "watch";
-  if (op.resource->namespaced && op.info.ns.empty() && !reads) return false;
-  if (!op.subresource && verb == "create" && !op.info.name.empty()) return false;
-  if (op.info.name.empty() && (verb == "update" || verb == "patch")) return false;
-  if (!op.subresource) return op.resource->HasVerb(verb);
-  for (std::string_view known : op.subresource->verbs)
-    if (known == verb) return true;
-  return false;
+  // .../watch/... is a watch whatever the method (RequestInfo), and none of the others serves it.
+  bool served = request.method != "HEAD" && (verb != "watch" || request.method == "GET");
+  if (op.resource->namespaced && op.info.ns.empty()) served &= verb == "list" || verb == "watch";
+  if (!op.subresource && verb == "create") served &= op.info.name.empty();
+  if (verb == "update" || verb == "patch") served &= !op.info.name.empty();
+  if (!served) return Fail(MethodNotAllowed());
+  return Pipeline::CheckVerb(op);
 }
 
 }  // namespace
@@ -328,8 +343,11 @@ void ApiServer::Resource(const std::shared_ptr<Call>& call) {
       op.resource && (op.info.subresource.empty() ||
                       (op.subresource = op.resource->FindSubresource(op.info.subresource)));
   // As in the real server, who may not ask is told so before what is not there.
-  const bool found = known_sub && (op.resource->namespaced || op.info.ns.empty() ||
-                                   op.resource->plural == "namespaces");
+  const bool found =
+      known_sub &&
+      (op.resource->namespaced || op.info.ns.empty() || op.resource->plural == "namespaces") &&
+      (op.info.rest.empty() || op.info.subresource == "proxy") &&
+      (IsView(op) || Subresources::Serves(op) || NodeProxy::Serves(op));
   if (!found) {
     auto allowed = parts_.pipeline.Authorize(op);
     if (!allowed) return call->Refuse(allowed.error());
@@ -338,14 +356,16 @@ void ApiServer::Resource(const std::shared_ptr<Call>& call) {
     }
     return call->Refuse(PathNotFound());
   }
-  if (rooms_->nodes.Handle(op, call->request, call->writer)) return;
+  const Status known = CheckMethod(call->request, op);
+  if (known && NodeProxy::Serves(op)) {
+    return rooms_->nodes.Handle(op, call->request, call->writer);
+  }
   auto form = Negotiate(call->request.headers.Get("accept"), op.options.pretty);
   if (!form) return call->Refuse(form.error());
   call->form = *std::move(form);
-  if (!Supports(op, call->request.method)) {
+  if (!known) {
     auto allowed = parts_.pipeline.Authorize(op);
-    if (!allowed) return call->Refuse(allowed.error());
-    return call->Refuse(MethodNotAllowed());
+    return call->Refuse(allowed ? known.error() : allowed.error());
   }
   if (op.info.verb == "watch") return Watch(call);
   if (auto allowed = parts_.pipeline.Authorize(op); !allowed) {
@@ -357,7 +377,7 @@ void ApiServer::Resource(const std::shared_ptr<Call>& call) {
     return call->Refuse(decoded.error());
   }
   Respond done = [this, call](Result<Outcome> outcome) { Answer(call, std::move(outcome)); };
-  if (ExecuteSubresource(op, done)) return;
+  if (rooms_->subresources.Execute(op, done)) return;
   parts_.pipeline.Execute(op, std::move(done));
 }
 
@@ -466,10 +486,7 @@ void ApiServer::Raw(const User& user, std::string path, client::Callback<std::st
   };
   auto call = std::make_shared<Call>();
   call->request.method = "GET";
-  const size_t question = path.find('?');
-  call->request.path = path.substr(0, question);
-  if (question != std::string::npos) call->request.query = path.substr(question + 1);
-  call->request.target = std::move(path);
+  call->request.SetTarget(std::move(path));
   call->writer = std::make_shared<Keep>(std::move(done));
   call->op.user = user;
   call->op.info = ParseRequest("GET", call->request.path);
@@ -478,7 +495,9 @@ void ApiServer::Raw(const User& user, std::string path, client::Callback<std::st
 }
 
 bool ApiServer::ExecuteSubresource(Operation& op, Respond& done) {
-  return rooms_->subresources.Execute(op, done);
+  if (!NodeProxy::Serves(op)) return rooms_->subresources.Execute(op, done);
+  done(Fail(PathNotFound()));  // bytes of a node are no object
+  return true;
 }
 
 }  // namespace sextant::server

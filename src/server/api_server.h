@@ -14,6 +14,7 @@
 
 #include "base/executor.h"
 #include "net/http.h"
+#include "net/server.h"
 #include "server/authenticator.h"
 #include "server/local_client.h"
 #include "server/negotiate.h"
@@ -37,6 +38,10 @@ struct ServerParts {
   std::string address;
 };
 
+// What the HTTP listener answers by itself, before Handle: a body that is too large gets the Status
+// that the real server's handlers give, all else the words of its HTTP library.
+net::ErrorAnswer RenderListenerError(const Error& error);
+
 class ApiServer : public LocalExtras {
  public:
   explicit ApiServer(ServerParts parts);
@@ -47,7 +52,7 @@ class ApiServer : public LocalExtras {
   // A client of this server for `user`, whose completions run on `executor`.
   std::unique_ptr<client::Client> Client(User user, Loop& executor);
 
-  // /readyz says ok from here on (before: 500 with what is missing).
+  // /readyz says ok from here on, if the store does (before: 500 with what is missing).
   void SetReady(bool ready);
 
   // LocalExtras

@@ -42,12 +42,9 @@ Error DecodeError(const BodyKind& kind, const api::TypeMeta& meta, std::string_v
                   std::string_view why) {
   if (kind.options) return BadRequest(why);
   if (!meta.kind.empty()) {
-    const size_t slash = meta.api_version.find('/');
-    const std::string_view version = slash == std::string::npos
-                                         ? std::string_view(meta.api_version)
-                                         : std::string_view(meta.api_version).substr(slash + 1);
     return BadRequest(fmt::format("{} in version {} cannot be handled as a {}: {}", meta.kind,
-                                  Quote(version), kind.gvk.kind, why));
+                                  Quote(api::GroupVersion::Of(meta.api_version).version),
+                                  kind.gvk.kind, why));
   }
   return BadRequest(fmt::format("the object provided is unrecognized (must be of type {}): {} ({})",
                                 kind.gvk.kind, why, Summary(body)));

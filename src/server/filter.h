@@ -16,6 +16,8 @@ class Filter {
   static Result<Filter> Make(const api::Resource& resource, const Options& options);
 
   bool Matches(api::Value object) const;
+  // The one name that it lets through; empty: any.
+  std::string_view name() const { return fields_.Exact("metadata.name"); }
   bool all() const { return all_; }  // no selector at all
 
  private:

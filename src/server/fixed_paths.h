@@ -31,7 +31,7 @@ class Discovery {
 };
 std::unique_ptr<Discovery> MakeDiscovery(std::string server_address);
 
-// /openapi/v3, /openapi/v3/<path>?hash=..., /openapi/v2 (JSON and protobuf).
+// /openapi/v3 and /openapi/v3/<path>?hash=..., as JSON.
 class OpenApi {
  public:
   virtual ~OpenApi() = default;

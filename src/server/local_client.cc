@@ -240,7 +240,7 @@ class LocalClient : public client::Client {
       if (!r) return Later<Object>(std::move(done), Fail(std::move(r).error()));
       Later<Object>(std::move(done), std::move(r->object));
     };
-    if (op.subresource && extras_.ExecuteSubresource(op, respond)) return;
+    if (extras_.ExecuteSubresource(op, respond)) return;
     pipeline_.Execute(std::move(op), std::move(respond));
   }
 

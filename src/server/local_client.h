@@ -18,7 +18,7 @@ class LocalExtras {
   virtual void PodLog(const User& user, client::ObjectName pod, std::string container,
                       int64_t limit_bytes, client::Callback<std::string> done) = 0;
   virtual void Raw(const User& user, std::string path, client::Callback<std::string> done) = 0;
-  // Subresources that are no view of the object: scale, binding, eviction, token. Null: none such.
+  // What is no view of a stored object: scale, binding, eviction, token, reviews. False: none such.
   virtual bool ExecuteSubresource(Operation& op, Respond& done) = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/quote.h"
+#include "net/client.h"
 #include "net/websocket.h"
 #include "server/encode.h"
 
@@ -146,16 +147,19 @@ Error KubeletError(int status, std::string text) {
   return InternalError(text);
 }
 
-// Passes a kubelet's log on as it comes.
-class LogRelay : public std::enable_shared_from_this<LogRelay> {
+// Passes a kubelet's answer on as it comes: a log, of which a failure becomes a Status, or
+// whatever the client asked of the node itself.
+class AnswerRelay : public std::enable_shared_from_this<AnswerRelay> {
  public:
-  explicit LogRelay(std::shared_ptr<net::ResponseWriter> writer) : writer_(std::move(writer)) {}
+  enum class Of : uint8_t { kLog, kNode };
+  AnswerRelay(Of what, std::shared_ptr<net::ResponseWriter> writer)
+      : what_(what), writer_(std::move(writer)) {}
 
   void Start(NodeDialer& nodes, const std::string& node, const std::string& path) {
     auto self = shared_from_this();
     auto cancel = std::make_shared<Task>(
         nodes.Get(node, path,
-                  {[self](int status, net::Headers) { self->OnHeaders(status); },
+                  {[self](int status, net::Headers headers) { self->OnHeaders(status, headers); },
                    [self](std::string piece) { self->OnData(std::move(piece)); },
                    [self](Status end) { self->OnDone(std::move(end)); }}));
     writer_->OnClosed([cancel] {
@@ -164,30 +168,36 @@ class LogRelay : public std::enable_shared_from_this<LogRelay> {
   }
 
  private:
-  void OnHeaders(int status) {
+  void OnHeaders(int status, const net::Headers& headers) {
     status_ = status;
-    if (status == 200) {
-      writer_->StartStream(
-          200, {{"cache-control", "no-cache, private"}, {"content-type", "text/plain"}});
-    }
+    passes_ = what_ == Of::kNode || status == 200;
+    if (!passes_) return;
+    net::Headers answer = {{"cache-control", "no-cache, private"}};
+    answer.Add("content-type", what_ == Of::kNode ? headers.Get("content-type") : "text/plain");
+    writer_->StartStream(status, std::move(answer));
   }
   void OnData(std::string piece) {
-    if (status_ != 200) {
+    if (!passes_) {
       if (body_.size() + piece.size() <= kMaxStatusBody) body_ += piece;
     } else if (!writer_->Write(net::MakeBuffer(std::move(piece)))) {
       writer_->Abort();
     }
   }
   void OnDone(Status end) {
-    if (status_ == 200) return end ? writer_->Finish() : writer_->Abort();
+    if (passes_) return end ? writer_->Finish() : writer_->Abort();
     if (status_ == 0) {
-      return Refuse(*writer_, InternalError(end ? "no answer from the node" : end.error().message));
+      const std::string why = end ? "no answer from the node" : end.error().message;
+      return Refuse(*writer_, what_ == Of::kLog ? InternalError(why)
+                                                : ServiceUnavailable(fmt::format(
+                                                      "error trying to reach service: {}", why)));
     }
     Refuse(*writer_, KubeletError(status_, body_));
   }
 
+  const Of what_;
   std::shared_ptr<net::ResponseWriter> writer_;
   int status_ = 0;
+  bool passes_ = false;  // what comes goes to the client as it is
   std::string body_;
 };
 
@@ -199,7 +209,8 @@ void RelayWebSocket(NodeDialer& nodes, const std::string& node, const std::strin
                       [writer](Result<std::shared_ptr<net::WebSocket>> opened) {
                         if (!opened) {
                           const Error& error = opened.error();
-                          if (error.code == 0) return Refuse(*writer, InternalError(error.message));
+                          if (net::IsTransportError(error))
+                            return Refuse(*writer, InternalError(error.message));
                           return Refuse(*writer, KubeletError(error.code, error.message));
                         }
                         std::shared_ptr<net::WebSocket> kubelet = *opened;
@@ -220,14 +231,43 @@ bool IsStreaming(std::string_view subresource) {
 
 }  // namespace
 
-bool NodeProxy::Handle(const Operation& op, const net::Request& request,
-                       const std::shared_ptr<net::ResponseWriter>& writer) {
-  if (!op.subresource || op.resource->plural != client::kPods.resource) return false;
+bool NodeProxy::Serves(const Operation& op) {
+  if (!op.subresource) return false;
   const std::string_view sub = op.subresource->name;
-  if (sub != "log" && !IsStreaming(sub)) return false;
-  auto answer = Serve(op, request, writer);
+  if (op.resource->plural == client::kNodes.resource) {
+    return sub == "proxy" && op.info.verb == "get";
+  }
+  return op.resource->plural == client::kPods.resource && (sub == "log" || IsStreaming(sub));
+}
+
+void NodeProxy::Handle(const Operation& op, const net::Request& request,
+                       const std::shared_ptr<net::ResponseWriter>& writer) {
+  const bool node = op.resource->plural == client::kNodes.resource;
+  auto answer = node ? ServeNode(op, request, writer) : Serve(op, request, writer);
   if (!answer) Refuse(*writer, answer.error());
-  return true;
+}
+
+Status NodeProxy::ServeNode(const Operation& op, const net::Request& request,
+                            const std::shared_ptr<net::ResponseWriter>& writer) {
+  RETURN_IF_ERROR(pipeline_.Authorize(op));
+  if (!pipeline_.Get(client::kNodes.resource, "", op.info.name)) {
+    return Fail(NotFound(QualifiedResource(op), op.info.name));
+  }
+  const std::string query = request.query.empty() ? "" : "?" + request.query;
+  if (op.info.rest.empty() && !request.path.ends_with('/')) {
+    // So that relative links in the answer lead to the node (apimachinery pkg/util/proxy).
+    net::Headers headers;
+    headers.Add("location", request.path + "/" + query);
+    writer->SendResponse(301, std::move(headers), std::string());
+    return {};
+  }
+  if (!nodes_) return Fail(ServiceUnavailable("this server reaches no nodes"));
+  std::string path;
+  for (const std::string& part : op.info.rest) path += "/" + net::PercentEncode(part);
+  if (path.empty() || request.path.ends_with('/')) path += "/";
+  std::make_shared<AnswerRelay>(AnswerRelay::Of::kNode, writer)
+      ->Start(*nodes_, op.info.name, path + query);
+  return {};
 }
 
 Status NodeProxy::Serve(const Operation& op, const net::Request& request,
@@ -255,7 +295,7 @@ Status NodeProxy::Serve(const Operation& op, const net::Request& request,
         PodPath("containerLogs", pod, container) +
         KubeletQuery(query, {"follow", "previous", "sinceSeconds", "sinceTime", "timestamps",
                              "tailLines", "limitBytes", "stream"});
-    std::make_shared<LogRelay>(writer)->Start(*nodes_, node, path);
+    std::make_shared<AnswerRelay>(AnswerRelay::Of::kLog, writer)->Start(*nodes_, node, path);
     return {};
   }
   std::string container;

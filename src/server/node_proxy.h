@@ -1,5 +1,5 @@
-// Logs, exec, attach, port-forward and the node proxy: the API server's part is to find the node,
-// check the request, and pass bytes between the client and the node's kubelet.
+// Logs, exec, attach, port-forward and the proxy to a node (GET only): the API server's part is to
+// find the node, check the request, and pass bytes between the client and the node's kubelet.
 //
 // exec and attach: WebSocket with v5.channel.k8s.io down to v1 (GET or POST; create permission is
 // asked for GET too, as in 1.35 and later), passed on to the kubelet's WebSocket as messages.
@@ -18,9 +18,10 @@ class NodeProxy {
  public:
   NodeProxy(Pipeline& pipeline, NodeDialer* nodes) : pipeline_(pipeline), nodes_(nodes) {}
 
-  // True if `op` names such a subresource (log, exec, attach, portforward, proxy): the answer goes
-  // to `writer`. The operation has been authenticated, not authorized.
-  bool Handle(const Operation& op, const net::Request& request,
+  // True if `op` names such a subresource.
+  static bool Serves(const Operation& op);
+  // Answers what Serves. The operation has been authenticated, not authorized.
+  void Handle(const Operation& op, const net::Request& request,
               const std::shared_ptr<net::ResponseWriter>& writer);
 
   // A bounded log as one text, for LocalClient.
@@ -30,6 +31,8 @@ class NodeProxy {
  private:
   Status Serve(const Operation& op, const net::Request& request,
                const std::shared_ptr<net::ResponseWriter>& writer);
+  Status ServeNode(const Operation& op, const net::Request& request,
+                   const std::shared_ptr<net::ResponseWriter>& writer);
 
   Pipeline& pipeline_;
   NodeDialer* nodes_;

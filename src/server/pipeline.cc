@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "api/conversion.h"
@@ -347,7 +348,7 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
   }
 
   void Finish(Result<Outcome> outcome) {
-    if (outcome) outcome->warnings = std::move(warnings_);
+    (outcome ? outcome->warnings : outcome.error().warnings) = std::move(warnings_);
     done_(std::move(outcome));
   }
 
@@ -437,6 +438,10 @@ Result<store::Revision> ParseObjectRevision(std::string_view text) {
                                            Quote(text), Quote(text))});
 }
 
+bool IsView(const Operation& op) {
+  return !op.subresource || op.subresource->message == op.resource->message;
+}
+
 Pipeline::Pipeline(PipelineParts parts) : parts_(std::move(parts)) {}
 Pipeline::~Pipeline() = default;
 
@@ -460,11 +465,20 @@ Status Pipeline::Authorize(const Operation& op) const {
   return Fail(ForbiddenError(op.user, op.info, decision.reason));
 }
 
+Status Pipeline::CheckVerb(const Operation& op) {
+  const std::string_view verb = op.info.verb;
+  const auto verbs = op.subresource ? op.subresource->verbs : op.resource->verbs;
+  if (std::ranges::find(verbs, verb) != verbs.end()) return {};
+  return Fail(MethodNotAllowed());
+}
+
 void Pipeline::Execute(Operation op, Respond done) {
   parts_.workers.Post([this, op = std::move(op), done = std::move(done)]() mutable {
     if (!op.authorized) {
       if (auto allowed = Authorize(op); !allowed) return done(Fail(std::move(allowed).error()));
     }
+    if (auto known = CheckVerb(op); !known) return done(Fail(std::move(known).error()));
+    if (!IsView(op)) return done(Fail(PathNotFound()));
     const std::string_view verb = op.info.verb;
     if (verb == "get") return Read(std::move(op), std::move(done));
     if (verb == "list") return List(std::move(op), std::move(done));
@@ -573,14 +587,10 @@ void Pipeline::List(Operation op, Respond done) {
     }
     return ListAt(std::move(op), std::move(snapshot), std::move(done));
   }
-  if (*wanted > parts_.store.visible()) {
-    Error error = Timeout(
-        fmt::format("Too large resource version: {}, current: {}", *wanted, parts_.store.visible()),
-        1);
-    error.causes.push_back({"ResourceVersionTooLarge", "Too large resource version", ""});
-    return done(Fail(std::move(error)));
-  }
   auto snapshot = parts_.store.Visible(resource);
+  if (*wanted > snapshot->revision()) {
+    return done(Fail(store::TooLargeRevision(*wanted, snapshot->revision())));
+  }
   ListAt(std::move(op), std::move(snapshot), std::move(done));
 }
 
@@ -611,8 +621,7 @@ void Pipeline::ListAt(Operation op, std::shared_ptr<const store::Snapshot> snaps
     const store::Key& last = entries[used - 1]->key;
     list.continue_token = EncodeContinue({snapshot->revision(), last.ns, last.name});
     if (filter->all()) {
-      const size_t rest = snapshot->Range(ns, last.ns, last.name, 0).size();
-      list.remaining = static_cast<int64_t>(rest);
+      list.remaining = static_cast<int64_t>(snapshot->Count(ns, last.ns, last.name));
     }
     pages_.Put(StorageName(*op.resource), snapshot, parts_.core.clock().Monotonic());
   }

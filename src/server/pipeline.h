@@ -41,6 +41,9 @@ class Pipeline : public ClusterView {
   // subresources.h); those call the pieces below.
   void Execute(Operation op, Respond done);
 
+  // 405 for a verb that the resource or subresource does not have, or ok.
+  static Status CheckVerb(const Operation& op);
+
   // 403 as the API server words it, or ok.
   Status Authorize(const Operation& op) const;
 
@@ -78,5 +81,8 @@ store::Key StorageKey(const Operation& op, std::string_view name);
 GroupResource QualifiedResource(const Operation& op);
 // The resourceVersion of a get or a watch; 0 for none. Error: 500, as the real server has it.
 Result<store::Revision> ParseObjectRevision(std::string_view text);
+// True for the object itself and for what shows or changes a part of it (status, resize, ...), by
+// the message. All else needs a handler of its own: the pipeline must not take it for the object.
+bool IsView(const Operation& op);
 
 }  // namespace sextant::server

@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 
+#include "api/selector.h"
 #include "base/check.h"
 #include "net/http.h"
 
@@ -143,16 +144,11 @@ void ResolveVerb(const Options& options, RequestInfo& info) {
   if (!info.is_resource || !info.name.empty()) return;
   if (info.verb == "get") {
     info.verb = options.watch ? "watch" : "list";
-    // One exact metadata.name makes the request one about that object.
-    constexpr std::string_view kName = "metadata.name=";
-    std::string_view selector = options.field_selector;
-    if (selector.starts_with(kName)) {
-      selector.remove_prefix(kName.size());
-      if (selector.starts_with("=")) selector.remove_prefix(1);
-      selector = selector.substr(0, selector.find(','));
-      if (!selector.empty() && selector.find_first_of("/%") == std::string_view::npos) {
-        info.name = selector;
-      }
+    // One exact metadata.name makes the request one about that object, if it can be a name at all.
+    const auto selector = api::FieldSelector::Parse(options.field_selector);
+    const std::string_view name = selector ? selector->Exact("metadata.name") : "";
+    if (name != "." && name != ".." && name.find_first_of("/%") == std::string_view::npos) {
+      info.name = name;
     }
   } else if (info.verb == "delete") {
     info.verb = "deletecollection";

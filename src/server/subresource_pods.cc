@@ -4,6 +4,7 @@
 #include "api/patch.h"
 #include "api/selector.h"
 #include "base/quote.h"
+#include "server/conditions.h"
 #include "server/subresource_parts.h"
 #include "server/write_steps.h"
 
@@ -130,11 +131,8 @@ Result<Object> WantedScale(const Operation& op, const Object& current) {
 Result<Object> Scaled(const Operation& op, const Object& current, const WriteContext& context) {
   ASSIGN_OR_RETURN(const Object wanted, WantedScale(op, current));
   RETURN_IF_ERROR(CheckAgainstUrl(op, wanted.root()));
-  const std::string_view version = wanted.resource_version();
-  if (op.info.verb == "update" && !version.empty() && version != current.resource_version()) {
-    return Fail(Conflict(QualifiedResource(op), op.info.name,
-                         "the object has been modified; please apply your changes to the latest "
-                         "version and try again"));
+  if (op.info.verb == "update") {
+    RETURN_IF_ERROR(CheckUpdatePreconditions(op, wanted, current, true));
   }
   const int64_t replicas = wanted["spec"]["replicas"].AsInt();
   if (replicas < 0) {
@@ -156,13 +154,6 @@ bool EvictsFreely(const Object& pod) {
   const std::string_view phase = pod["status"]["phase"].AsString();
   return phase == "Succeeded" || phase == "Failed" || phase == "Pending" ||
          pod["metadata"]["deletionTimestamp"];
-}
-
-bool IsReady(const Object& pod) {
-  for (Value condition : pod["status"]["conditions"].items()) {
-    if (condition["type"].AsString() == "Ready") return condition["status"].AsString() == "True";
-  }
-  return false;
 }
 
 constexpr std::string_view kBudgets = "poddisruptionbudgets.policy";
@@ -308,9 +299,14 @@ void Scale(const SubresourceCall& call, Respond done) {
 
 void FinalizeNamespace(const SubresourceCall& call, Respond done) {
   Operation inner = OnObject(call.op, "update");
+  if (auto checked = CheckAgainstUrl(inner, inner.body.root()); !checked) {
+    return done(Fail(std::move(checked).error()));
+  }
   call.pipeline.Modify(
       inner,
-      [asked = call.op.body, schema = inner.resource->message](const Object& current) {
+      [inner](const Object& current) -> Result<Object> {
+        const Object& asked = inner.body;
+        RETURN_IF_ERROR(CheckUpdatePreconditions(inner, asked, current, true));
         Editor edit(current);
         edit.Keep(asked);
         const Value finalizers = asked["spec"]["finalizers"];
@@ -319,7 +315,7 @@ void FinalizeNamespace(const SubresourceCall& call, Respond done) {
         } else {
           edit.Root()["spec"].Erase("finalizers");
         }
-        return Result<Object>(std::move(edit).Finish(schema));
+        return std::move(edit).Finish(inner.resource->message);
       },
       std::move(done));
 }
@@ -342,7 +338,7 @@ void Evict(const SubresourceCall& call, Respond done) {
   }
   if (budgets.empty()) return MarkAndDelete(call, std::move(done));
   const Value status = budgets[0]["status"];
-  if (!IsReady(pod)) {
+  if (!HasCondition(pod.root(), "Ready")) {
     const bool always =
         budgets[0]["spec"]["unhealthyPodEvictionPolicy"].AsString() == "AlwaysAllow";
     const int64_t desired = status["desiredHealthy"].AsInt();

@@ -34,25 +34,32 @@ constexpr std::array<Row, 12> kRows = {{
     {"tokenreviews", "", ReviewToken},
 }};
 
-}  // namespace
-
-bool Subresources::Execute(Operation& op, Respond& done) {
+Handler HandlerOf(const Operation& op) {
   const std::string_view sub = op.subresource ? op.subresource->name : "";
   for (const Row& row : kRows) {
     if (row.subresource != sub) continue;
-    if (row.resource != "*" && row.resource != op.resource->plural) continue;
-    pipeline_.workers().Post(
-        [this, handler = row.handler, op = std::move(op), done = std::move(done)]() mutable {
-          if (!op.authorized) {
-            if (auto allowed = pipeline_.Authorize(op); !allowed) {
-              return done(Fail(std::move(allowed).error()));
-            }
-          }
-          handler({pipeline_, authenticator_, std::move(op)}, std::move(done));
-        });
-    return true;
+    if (row.resource == "*" || row.resource == op.resource->plural) return row.handler;
   }
-  return false;
+  return nullptr;
+}
+
+}  // namespace
+
+bool Subresources::Serves(const Operation& op) { return HandlerOf(op) != nullptr; }
+
+bool Subresources::Execute(Operation& op, Respond& done) {
+  const Handler handler = HandlerOf(op);
+  if (!handler) return false;
+  pipeline_.workers().Post([this, handler, op = std::move(op), done = std::move(done)]() mutable {
+    if (!op.authorized) {
+      if (auto allowed = pipeline_.Authorize(op); !allowed) {
+        return done(Fail(std::move(allowed).error()));
+      }
+    }
+    if (auto known = Pipeline::CheckVerb(op); !known) return done(Fail(std::move(known).error()));
+    handler({pipeline_, authenticator_, std::move(op)}, std::move(done));
+  });
+  return true;
 }
 
 }  // namespace sextant::server

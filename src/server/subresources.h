@@ -13,6 +13,8 @@ class Subresources {
   Subresources(Pipeline& pipeline, const Authenticator& authenticator)
       : pipeline_(pipeline), authenticator_(authenticator) {}
 
+  // True if `op` is one of these.
+  static bool Serves(const Operation& op);
   // True if `op` is one of these: `done` has been or will be called. Authorizes by itself.
   bool Execute(Operation& op, Respond& done);
 

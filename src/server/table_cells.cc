@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "api/selector.h"
+#include "server/conditions.h"
 #include "server/tables.h"
 
 namespace sextant::server::cells {
@@ -31,13 +32,6 @@ std::string Shorten(const std::vector<std::string>& list) {
 }
 
 Value TemplateSpec(Value object) { return object["spec"]["template"]["spec"]; }
-
-bool HasCondition(Value object, std::string_view type) {
-  for (Value condition : object["status"]["conditions"].items()) {
-    if (condition["type"].AsString() == type) return condition["status"].AsString() == "True";
-  }
-  return false;
-}
 
 std::string SubjectNames(Value binding, std::string_view kind) {
   std::vector<std::string> names;
@@ -154,12 +148,11 @@ void CronImages(Value o, Time, Mut out) {
 void RevisionController(Value o, Time, Mut out) {
   for (Value owner : o["metadata"]["ownerReferences"].items()) {
     if (!owner["controller"].AsBool()) continue;
-    const std::string_view api_version = owner["apiVersion"].AsString();
-    const size_t slash = api_version.find('/');
+    const std::string_view group = api::GroupVersion::Of(owner["apiVersion"].AsString()).group;
     std::string kind(owner["kind"].AsString());
     std::transform(kind.begin(), kind.end(), kind.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    if (slash != std::string_view::npos) kind += fmt::format(".{}", api_version.substr(0, slash));
+    if (!group.empty()) kind += fmt::format(".{}", group);
     return out.SetString(fmt::format("{}/{}", kind, owner["name"].AsString()));
   }
   out.SetString("<none>");

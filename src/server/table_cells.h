@@ -32,10 +32,6 @@ template <const char* kPath>
 void Count(api::Value object, Time, api::Mut out) {
   out.SetInt(static_cast<int64_t>(object.Path(kPath).size()));
 }
-template <const char* kPath>
-void CountText(api::Value object, Time, api::Mut out) {
-  out.SetString(std::to_string(object.Path(kPath).size()));
-}
 
 // "5d" since a time; "<unknown>" where there is none.
 std::string Since(api::Value time, Time now);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "server/conditions.h"
 #include "server/table_cells.h"
 #include "server/tables.h"
 
@@ -15,13 +16,6 @@ using api::Value;
 bool IsSidecar(Value pod, std::string_view name) {
   for (Value init : pod["spec"]["initContainers"].items()) {
     if (init["name"].AsString() == name) return init["restartPolicy"].AsString() == "Always";
-  }
-  return false;
-}
-
-bool HasTrueCondition(Value pod, std::string_view type) {
-  for (Value condition : pod["status"]["conditions"].items()) {
-    if (condition["type"].AsString() == type) return condition["status"].AsString() == "True";
   }
   return false;
 }
@@ -100,7 +94,7 @@ void WalkContainers(Value pod, Summary& out) {
     }
   }
   if (out.reason != "Completed") return;
-  if (running && HasTrueCondition(pod, "Ready")) {
+  if (running && HasCondition(pod, "Ready")) {
     out.reason = "Running";
   } else if (!error.empty()) {
     out.reason = error;
@@ -127,7 +121,7 @@ Summary Summarise(Value pod) {
   int64_t sidecar_restarts = 0;
   std::string sidecar_last;
   const bool initializing = WalkInit(pod, out, sidecar_restarts, sidecar_last);
-  if (!initializing || HasTrueCondition(pod, "Initialized")) {
+  if (!initializing || HasCondition(pod, "Initialized")) {
     out.restarts = sidecar_restarts;
     out.last_restart = sidecar_last;
     WalkContainers(pod, out);
@@ -190,7 +184,7 @@ void PodReadinessGates(Value pod, Time, Mut out) {
   if (gates.empty()) return out.SetString("<none>");
   int met = 0;
   for (Value gate : gates.items()) {
-    if (HasTrueCondition(pod, gate["conditionType"].AsString())) ++met;
+    if (HasCondition(pod, gate["conditionType"].AsString())) ++met;
   }
   out.SetString(fmt::format("{}/{}", met, gates.size()));
 }

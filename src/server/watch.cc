@@ -55,6 +55,11 @@ Result<std::shared_ptr<WatchStream>> WatchStream::Make(Pipeline& pipeline, Opera
                                                        Sink sink) {
   RETURN_IF_ERROR(ValidateWatchOptions(op.options));
   ASSIGN_OR_RETURN(Filter filter, Filter::Make(*op.resource, op.options));
+  // Whoever was authorized for one name hears of that name only (apiserver's ListResource).
+  if (!op.info.name.empty() && !op.options.field_selector.empty() &&
+      filter.name() != op.info.name) {
+    return Fail(BadRequest("fieldSelector metadata.name doesn't match requested name"));
+  }
   RETURN_IF_ERROR(ParseObjectRevision(op.options.resource_version));
   return std::shared_ptr<WatchStream>(
       new WatchStream(pipeline, std::move(op), std::move(filter), std::move(sink)));
@@ -79,13 +84,15 @@ void WatchStream::Begin() {
   const std::string& version = op_.options.resource_version;
   std::from_chars(version.data(), version.data() + version.size(), after);
   const std::string ns = op_.resource->namespaced ? op_.info.ns : "";
+  const std::string& name = op_.info.name;
   const bool initial = op_.options.send_initial_events.value_or(false);
   if (initial || (after == 0 && !op_.options.send_initial_events)) {
     auto snapshot = store.Visible(resource);
     after = snapshot->revision();
-    strand_.Post([self = shared_from_this(), snapshot, ns, initial] {
+    strand_.Post([self = shared_from_this(), snapshot, ns, name, initial] {
       std::vector<WatchUpdate> updates;
       for (const auto& entry : snapshot->Range(ns, "", "", 0)) {
+        if (!name.empty() && entry->key.name != name) continue;
         api::Object object = api::FromStored(entry->object, *self->op_.resource);
         if (self->filter_.Matches(object.root())) {
           updates.push_back({WatchKind::kAdded, std::move(object)});
@@ -102,7 +109,7 @@ void WatchStream::Begin() {
     after = store.visible();  // sendInitialEvents=false: from now on
   }
   auto watch = store.AddWatch(
-      {resource, ns, "", after},
+      {resource, ns, name, after},
       [self = weak_from_this()](std::span<const store::Event> events, store::Revision) {
         if (auto stream = self.lock()) stream->OnBatch(events);
       });

@@ -146,13 +146,8 @@ class ObjectReader {
 
   // The message of an object's own apiVersion and kind, null if unknown.
   const api::Message* MessageOf(const api::Object& object) const {
-    const std::string_view text = object.api_version();
-    const size_t slash = text.find('/');
-    const api::GroupVersion gv =
-        slash == std::string_view::npos
-            ? api::GroupVersion{"", text}
-            : api::GroupVersion{text.substr(0, slash), text.substr(slash + 1)};
-    const api::Resource* resource = registry_->FindKind(gv, object.kind());
+    const api::Resource* resource =
+        registry_->FindKind(api::GroupVersion::Of(object.api_version()), object.kind());
     return resource ? resource->message : nullptr;
   }
 

@@ -67,7 +67,7 @@ TEST_F(DiskTest, EverythingSurvivesARestart) {
   ASSERT_FALSE(lab.error) << lab.error->message;
   lab.OnCore([&] {
     EXPECT_EQ(lab.store->visible(), 4u) << "etcd 17780: a deletion's revision is not forgotten";
-    EXPECT_EQ(lab.store->Visible("configmaps")->Count(""), 1u);
+    EXPECT_EQ(lab.store->Visible("configmaps")->Count("", "", ""), 1u);
     const auto web = lab.store->Get({"configmaps", "a", "web"});
     EXPECT_EQ(DataOf(*web), "three");
     EXPECT_EQ(web->create_revision, 1u);
@@ -221,9 +221,10 @@ TEST_F(DiskTest, FullDiskStopsServingOnce) {
     EXPECT_EQ(lab.Commit(MakeWrite(Op::kCreate, "a", "later", "x")).error, CommitError::kStopped)
         << "room again is no reason to go on: nobody knows what the disk holds";
     EXPECT_FALSE(lab.PutMeta("k", "v").has_value());
+    EXPECT_TRUE(lab.store->failed());
     lab.OnCore([&] {
       EXPECT_EQ(lab.store->visible(), last);
-      EXPECT_EQ(lab.store->Visible("configmaps")->Count(""), acknowledged.size());
+      EXPECT_EQ(lab.store->Visible("configmaps")->Count("", "", ""), acknowledged.size());
       EXPECT_EQ(lab.store->Latest({"configmaps", "a", "later"}), nullptr);
       EXPECT_EQ(lab.store->Latest({"configmaps", "a", std::to_string(acknowledged.size())}),
                 nullptr)
@@ -233,6 +234,7 @@ TEST_F(DiskTest, FullDiskStopsServingOnce) {
   }
   FileLab lab(AtPath());
   ASSERT_FALSE(lab.error) << lab.error->message;
+  EXPECT_FALSE(lab.store->failed());
   lab.OnCore([&] {
     EXPECT_GE(lab.store->visible(), last);
     for (const auto& [name, data] : acknowledged)

@@ -20,13 +20,7 @@ class TreeSnapshot : public Snapshot {
   std::vector<std::shared_ptr<const Entry>> Range(std::string_view ns, std::string_view after_ns,
                                                   std::string_view after_name,
                                                   size_t limit) const override {
-    size_t first = tree_.Rank(after_ns, after_name, Tree::Side::kAfter);
-    size_t last = tree_.size();
-    if (!ns.empty()) {
-      first = std::max(first, tree_.Rank(ns, "", Tree::Side::kBefore));
-      last = tree_.Rank(ns, "", Tree::Side::kAfterNamespace);
-    }
-    if (first >= last) return {};
+    const auto [first, last] = Positions(ns, after_ns, after_name);
     return tree_.Slice(first, limit == 0 ? last : std::min(last, first + limit));
   }
 
@@ -34,18 +28,31 @@ class TreeSnapshot : public Snapshot {
     return tree_.Find(ns, name);
   }
 
-  size_t Count(std::string_view ns) const override {
-    if (ns.empty()) return tree_.size();
-    return tree_.Rank(ns, "", Tree::Side::kAfterNamespace) -
-           tree_.Rank(ns, "", Tree::Side::kBefore);
+  size_t Count(std::string_view ns, std::string_view after_ns,
+               std::string_view after_name) const override {
+    const auto [first, last] = Positions(ns, after_ns, after_name);
+    return last - first;
   }
 
  private:
+  // [first, last), first at most last.
+  std::pair<size_t, size_t> Positions(std::string_view ns, std::string_view after_ns,
+                                      std::string_view after_name) const {
+    size_t first = tree_.Rank(after_ns, after_name, Tree::Side::kAfter);
+    size_t last = tree_.size();
+    if (!ns.empty()) {
+      first = std::max(first, tree_.Rank(ns, "", Tree::Side::kBefore));
+      last = tree_.Rank(ns, "", Tree::Side::kAfterNamespace);
+    }
+    return {std::min(first, last), last};
+  }
+
   const Tree tree_;
   const Revision revision_;
 };
 
-// As the API server's watch cache says it (apiserver pkg/storage/errors.go).
+}  // namespace
+
 Error TooLargeRevision(Revision wanted, Revision current) {
   Error error =
       Timeout(fmt::format("Too large resource version: {}, current: {}", wanted, current), 1);
@@ -53,15 +60,14 @@ Error TooLargeRevision(Revision wanted, Revision current) {
   return error;
 }
 
-}  // namespace
-
 Result<std::unique_ptr<Store>> Store::Open(const Options& options, Loop& core) {
   auto store = std::make_unique<MvccStore>(options, core);
   RETURN_IF_ERROR(store->OpenFile());
   return store;
 }
 
-MvccStore::MvccStore(const Options& options, Loop& core) : options_(options), core_(core) {}
+MvccStore::MvccStore(const Options& options, Loop& core)
+    : options_(options), core_(core), shown_(std::make_shared<const Shown>()) {}
 
 MvccStore::~MvccStore() {
   if (disk_) disk_->Close();
@@ -88,7 +94,7 @@ Status MvccStore::OpenFile() {
   DiskState state;
   ASSIGN_OR_RETURN(disk_, Disk::Open(options_.path, core_.clock(), options_.registry,
                                      std::move(callbacks), &state));
-  start_ = ordered_ = visible_ = state.revision;
+  start_ = ordered_ = state.revision;
   meta_ = std::move(state.meta);
   for (auto& entry : state.entries) {
     Resource& resource = ResourceOf(entry->key.resource);
@@ -98,14 +104,17 @@ Status MvccStore::OpenFile() {
       return Fail(UsageError(fmt::format(
           "the state file {} is damaged: an object stands in it twice", options_.path)));
   }
-  for (const auto& [name, resource] : resources_) resource->visible = resource->latest;
+  std::vector<std::pair<size_t, Tree>> read;
+  for (const auto& [name, resource] : resources_)
+    read.emplace_back(resource->slot, resource->latest);
+  Show(start_, read);
   return {};
 }
 
 MvccStore::Resource& MvccStore::ResourceOf(std::string_view name) {
   if (const auto found = resources_.find(name); found != resources_.end()) return *found->second;
-  return *resources_.emplace(std::string(name), std::make_unique<Resource>(core_, start_))
-              .first->second;
+  auto made = std::make_unique<Resource>(core_, start_, resources_.size());
+  return *resources_.emplace(std::string(name), std::move(made)).first->second;
 }
 
 const MvccStore::Resource* MvccStore::FindResource(std::string_view name) const {
@@ -244,17 +253,38 @@ void MvccStore::SchedulePublish() {
   core_.Post(Guarded([this] { Publish(); }));
 }
 
+Tree MvccStore::Shown::TreeOf(std::string_view resource) const {
+  const auto slot = slots->find(resource);
+  return slot == slots->end() ? Tree() : trees[slot->second];
+}
+
+// Makes `revision` the visible one, with `changed` in the slots of their resources.
+void MvccStore::Show(Revision revision, std::span<const std::pair<size_t, Tree>> changed) {
+  auto next = std::make_shared<Shown>(*shown());
+  next->revision = revision;
+  if (next->slots->size() != resources_.size()) {
+    Slots slots;
+    for (const auto& [name, resource] : resources_) slots.emplace(name, resource->slot);
+    next->slots = std::make_shared<const Slots>(std::move(slots));
+    next->trees.resize(resources_.size());
+  }
+  for (const auto& [slot, tree] : changed) next->trees[slot] = tree;
+  shown_.store(std::move(next));
+}
+
 void MvccStore::Publish() {
   publish_scheduled_ = false;
   std::vector<Pending> slice;
   std::vector<Resource*> touched;
+  std::vector<std::pair<size_t, Tree>> changed;
+  Revision revision = visible();
   while (!pending_.empty() && pending_.front().sequence <= durable_ &&
          slice.size() < kPublishSlice) {
     Pending& next = slice.emplace_back(std::move(pending_.front()));
     pending_.pop_front();
     if (next.resource) {
-      next.resource->visible = std::move(next.tree);
-      visible_ = next.event.revision;
+      changed.emplace_back(next.resource->slot, std::move(next.tree));
+      revision = next.event.revision;
       if (next.resource->batch.empty()) touched.push_back(next.resource);
       next.resource->batch.push_back(next.event);
       Remember(*next.resource, next.event);
@@ -265,10 +295,11 @@ void MvccStore::Publish() {
     }
   }
   if (!pending_.empty() && pending_.front().sequence <= durable_) SchedulePublish();
+  if (!changed.empty()) Show(revision, changed);
   // Everything is in its place: sinks and completions may call us.
   for (Resource* resource : touched) {
     const std::vector<Event> batch = std::exchange(resource->batch, {});
-    resource->hub->Publish(batch, visible_);
+    resource->hub->Publish(batch, revision);
   }
   for (Pending& each : slice) Complete(each);
 }
@@ -299,20 +330,22 @@ void MvccStore::Stop(Error error) {
   if (fatal_) return;
   log::Error("store", "nothing is committed any more: {}", error.message);
   fatal_ = error;
+  failed_ = true;
   std::deque<Pending> lost;
   while (!pending_.empty() && pending_.back().sequence > durable_) {
     lost.push_front(std::move(pending_.back()));
     pending_.pop_back();
   }
   // What was ordered and never became durable is taken back: readers of Latest must not act on it.
-  for (const auto& [name, resource] : resources_) resource->latest = resource->visible;
+  const auto now = shown();
+  for (const auto& [name, resource] : resources_) resource->latest = now->TreeOf(name);
   for (const Pending& kept : pending_)
     if (kept.resource) kept.resource->latest = kept.tree;
   for (Pending& each : lost) {
     if (!each.meta_name.empty()) {
       each.meta_done(Fail(error));
     } else {
-      each.done({CommitError::kStopped, nullptr, visible_});
+      each.done({CommitError::kStopped, nullptr, now->revision});
     }
   }
   if (on_fatal_) std::exchange(on_fatal_, nullptr)(std::move(error));
@@ -334,13 +367,12 @@ void MvccStore::Close() {
 // ---- reading and watching ----
 
 std::shared_ptr<const Snapshot> MvccStore::Visible(std::string_view resource) const {
-  const Resource* found = FindResource(resource);
-  return std::make_shared<TreeSnapshot>(found ? found->visible : Tree(), visible_);
+  const auto now = shown();
+  return std::make_shared<TreeSnapshot>(now->TreeOf(resource), now->revision);
 }
 
 std::shared_ptr<const Entry> MvccStore::Get(const Key& key) const {
-  const Resource* found = FindResource(key.resource);
-  return found ? found->visible.Find(key.ns, key.name) : nullptr;
+  return shown()->TreeOf(key.resource).Find(key.ns, key.name);
 }
 
 std::shared_ptr<const Entry> MvccStore::Latest(const Key& key) const {
@@ -355,7 +387,8 @@ Revision MvccStore::OldestWatchable(std::string_view resource) const {
 
 Result<std::unique_ptr<Watch>> MvccStore::AddWatch(const WatchOptions& options, WatchSink sink) {
   DCHECK(core_.OnLoop());
-  if (options.after > visible_) return Fail(TooLargeRevision(options.after, visible_));
+  const Revision now = visible();
+  if (options.after > now) return Fail(TooLargeRevision(options.after, now));
   Resource& resource = ResourceOf(options.resource);
   if (options.after < resource.oldest) {
     return Fail(
@@ -369,7 +402,7 @@ Result<std::unique_ptr<Watch>> MvccStore::AddWatch(const WatchOptions& options, 
     if (WatchHub::Matches(*event, options.ns, options.name)) backlog.push_back(*event);
   }
   ArmProgress();
-  return resource.hub->Add(options, std::move(sink), std::move(backlog), visible_);
+  return resource.hub->Add(options, std::move(sink), std::move(backlog), now);
 }
 
 // One timer while anybody watches: watchers to whom nothing happens still learn the revision.
@@ -378,8 +411,9 @@ void MvccStore::ArmProgress() {
   progress_timer_ = core_.After(kProgressInterval, Guarded([this] {
                                   progress_timer_ = 0;
                                   size_t watchers = 0;
+                                  const Revision now = visible();
                                   for (const auto& [name, resource] : resources_) {
-                                    resource->hub->Progress(visible_);
+                                    resource->hub->Progress(now);
                                     watchers += resource->hub->watchers();
                                   }
                                   if (watchers > 0) ArmProgress();

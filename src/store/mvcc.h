@@ -4,19 +4,25 @@
 //
 //   Commit()          latest tree, pending_            ordered
 //   Disk thread       one transaction                  durable
-//   Publish()         visible tree, history, watchers, completion   visible
+//   Publish()         shown_, history, watchers, completion   visible
 //
 // Without a file the second place is empty: everything still completes in a later turn of the loop,
 // and by the loop alone, so that virtual time stays deterministic.
+//
+// What is visible is one immutable value behind one atomic pointer, so that readers on any thread
+// get a revision and the objects of just that revision without waiting for the core loop.
 //
 // A refused write also waits in pending_ until what refused it is durable: nobody hears of a
 // revision that a crash could take back.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "store/disk.h"
@@ -36,7 +42,8 @@ class MvccStore : public Store {
   Status OpenFile();
 
   void Commit(Write write, std::function<void(Committed)> done) override;
-  Revision visible() const override { return visible_; }
+  Revision visible() const override { return shown()->revision; }
+  bool failed() const override { return failed_; }
   std::shared_ptr<const Snapshot> Visible(std::string_view resource) const override;
   std::shared_ptr<const Entry> Get(const Key& key) const override;
   std::shared_ptr<const Entry> Latest(const Key& key) const override;
@@ -49,15 +56,24 @@ class MvccStore : public Store {
 
  private:
   struct Resource {
-    explicit Resource(Loop& core, Revision start)
-        : oldest(start), hub(std::make_shared<WatchHub>(core)) {}
+    Resource(Loop& core, Revision start, size_t slot_)
+        : slot(slot_), oldest(start), hub(std::make_shared<WatchHub>(core)) {}
+    const size_t slot;  // in Shown::trees
     Tree latest;
-    Tree visible;
     std::deque<Event> history;
     size_t history_bytes = 0;
     Revision oldest;           // every event after it is in `history`
     std::vector<Event> batch;  // while publishing
     std::shared_ptr<WatchHub> hub;
+  };
+  using Slots = std::map<std::string, size_t, std::less<>>;  // by resource
+  // Everything that is visible. Copied for each batch: a counter for each resource.
+  struct Shown {
+    Revision revision = 0;
+    std::shared_ptr<const Slots> slots = std::make_shared<const Slots>();
+    std::vector<Tree> trees;
+
+    Tree TreeOf(std::string_view resource) const;
   };
   // Something that becomes visible, or a refusal that may be told, when `sequence` is durable.
   struct Pending {
@@ -74,6 +90,8 @@ class MvccStore : public Store {
 
   Resource& ResourceOf(std::string_view name);
   const Resource* FindResource(std::string_view name) const;
+  std::shared_ptr<const Shown> shown() const { return shown_.load(); }
+  void Show(Revision revision, std::span<const std::pair<size_t, Tree>> changed);
   CommitError Check(const Write& write, const Entry* current) const;
   std::shared_ptr<const Entry> MakeEntry(Write* write, const Entry* current);
   bool Order(Pending* pending, DiskOp op);
@@ -96,12 +114,13 @@ class MvccStore : public Store {
   size_t inflight_ = 0;  // writes and metas in pending_
   Revision start_ = 0;   // when opened: nothing before it is in any history
   Revision ordered_ = 0;
-  Revision visible_ = 0;
-  uint64_t sequence_ = 0;  // of the last op ordered
-  uint64_t durable_ = 0;   // of the last op on disk
+  std::atomic<std::shared_ptr<const Shown>> shown_;  // written on the core loop, read anywhere
+  uint64_t sequence_ = 0;                            // of the last op ordered
+  uint64_t durable_ = 0;                             // of the last op on disk
   bool publish_scheduled_ = false;
   TimerId progress_timer_ = 0;
   std::optional<Error> fatal_;
+  std::atomic<bool> failed_ = false;  // fatal_ is set; read anywhere
   std::function<void(Error)> on_fatal_;
   bool closed_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // read and written on the core loop

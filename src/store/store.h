@@ -9,10 +9,9 @@
 //                [](Result<Committed> r) { ... });
 //
 // Threads: writes and watches belong to the core loop; what is *visible* (visible(), Visible(),
-// Get()) and Snapshots may be read from any thread without waiting for the core loop (the store
-// publishes each resource's snapshot through an atomic pointer when its revision becomes durable).
-// Errors: Conflict, AlreadyExists and NotFound are told by CommitError, since texts belong to the
-// server; a disk error stops the store (see OnFatal).
+// Get()), failed() and Snapshots may be read from any thread without waiting for the core loop; the
+// rest not. Errors: Conflict, AlreadyExists and NotFound are told by CommitError, since texts
+// belong to the server; a disk error stops the store (see OnFatal).
 #pragma once
 
 #include <cstdint>
@@ -75,7 +74,9 @@ class Snapshot {
                                                           std::string_view after_name,
                                                           size_t limit) const = 0;
   virtual std::shared_ptr<const Entry> Get(std::string_view ns, std::string_view name) const = 0;
-  virtual size_t Count(std::string_view ns) const = 0;
+  // How many Range would give without a limit.
+  virtual size_t Count(std::string_view ns, std::string_view after_ns,
+                       std::string_view after_name) const = 0;
 };
 
 enum class CommitError : uint8_t {
@@ -112,6 +113,10 @@ struct WatchOptions {
   Revision after = 0;  // events with revision > after
 };
 
+// For a reader that wants to see a revision of the future, in the words of the API server's watch
+// cache (apiserver pkg/storage/errors.go).
+Error TooLargeRevision(Revision wanted, Revision current);
+
 class Watch {
  public:
   virtual ~Watch() = default;  // ends it; no event is told afterwards
@@ -146,6 +151,8 @@ class Store {
 
   // What is durable, that is what readers and watchers may be told. Any thread.
   virtual Revision visible() const = 0;
+  // The disk has refused: nothing is committed any more. Any thread.
+  virtual bool failed() const = 0;
   virtual std::shared_ptr<const Snapshot> Visible(std::string_view resource) const = 0;
   virtual std::shared_ptr<const Entry> Get(const Key& key) const = 0;  // visible state
   // What is ordered, visible or not: for read-modify-write on the core loop.

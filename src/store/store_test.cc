@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "store/mvcc.h"
 #include "store/testing.h"
 
@@ -170,10 +172,14 @@ TEST_F(StoreTest, SnapshotPages) {
   EXPECT_EQ(names("a", "a", "1", 1), "a2 ");
   EXPECT_EQ(names("ab", "ab", "3", 0), "");
   EXPECT_EQ(names("none", "", "", 0), "");
-  EXPECT_EQ(snapshot->Count(""), 9u);
-  EXPECT_EQ(snapshot->Count("ab"), 3u);
-  EXPECT_EQ(snapshot->Count("c"), 0u);
-  EXPECT_EQ(store->Visible("unheard.of")->Count(""), 0u);
+  EXPECT_EQ(snapshot->Count("", "", ""), 9u);
+  EXPECT_EQ(snapshot->Count("ab", "", ""), 3u);
+  EXPECT_EQ(snapshot->Count("", "a", "2"), 7u);
+  EXPECT_EQ(snapshot->Count("ab", "a", "2"), 3u);
+  EXPECT_EQ(snapshot->Count("ab", "ab", "2"), 1u);
+  EXPECT_EQ(snapshot->Count("a", "b", "1"), 0u);
+  EXPECT_EQ(snapshot->Count("c", "", ""), 0u);
+  EXPECT_EQ(store->Visible("unheard.of")->Count("", "", ""), 0u);
 }
 
 TEST_F(StoreTest, WatchHearsOnlyWhatItAskedFor) {
@@ -384,6 +390,41 @@ TEST_F(StoreTest, NothingIsCommittedAfterClose) {
   store->Close();
   loop.RunReady();
   EXPECT_EQ(Create("web").error, CommitError::kStopped);
+}
+
+// For the thread sanitizer, and for the promise of one revision: what readers on other threads see
+// while the core commits, new resources among it, always belongs together.
+TEST(StoreThreads, ReadersSeeOneRevisionWhileTheCoreCommits) {
+  constexpr Revision kCommits = 2000, kEach = 50;  // objects of one resource
+  // Revision r makes the object "r" in it.
+  const auto resource_of = [](Revision r) { return fmt::format("r{}", (r - 1) / kEach); };
+  testing::FileLab lab({});
+  std::atomic<int> wrong = 0;
+  ThreadPool readers("read", 3);
+  for (int i = 0; i < 3; ++i) {
+    readers.Post([&] {
+      while (lab.store->visible() < kCommits) {
+        const Revision before = lab.store->visible();
+        const auto snapshot = lab.store->Visible(resource_of(before + 1));
+        const Revision now = snapshot->revision();
+        const Revision first = before / kEach * kEach;  // all that stood before this resource
+        if (now < before || snapshot->Count("", "", "") != std::min(now, first + kEach) - first)
+          ++wrong;
+        if (before > 0 && !lab.store->Get({resource_of(before), "a", std::to_string(before)}))
+          ++wrong;
+      }
+    });
+  }
+  lab.OnCore([&] {
+    for (Revision revision = 1; revision <= kCommits; ++revision) {
+      Write write = MakeWrite(Op::kCreate, "a", std::to_string(revision), "x");
+      write.key.resource = resource_of(revision);
+      lab.store->Commit(std::move(write), [](Committed) {});
+    }
+  });
+  while (lab.store->visible() < kCommits) std::this_thread::yield();
+  readers.Stop();
+  EXPECT_EQ(wrong, 0);
 }
 
 TEST_F(StoreTest, SameScriptSameRun) {

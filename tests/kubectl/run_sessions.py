@@ -216,10 +216,13 @@ def main():
     parser.add_argument("--tools", type=pathlib.Path, default=top / "build/tools/bin")
     parser.add_argument("sessions", nargs="*")
     given = parser.parse_args()
+    paths = sorted(here.glob("*.session"))
+    unknown = sorted(set(given.sessions) - {p.stem for p in paths})
+    if unknown:
+        parser.error(f"no such session: {', '.join(unknown)} (there are: {', '.join(p.stem for p in paths)})")
     if not (given.tools / "kubectl").exists():
         print(f"SKIPPED: no {given.tools}/kubectl: run ./dev tools", file=sys.stderr)
         return SKIPPED
-    paths = sorted(here.glob("*.session"))
     sessions = [Session(p) for p in paths if not given.sessions or p.stem in given.sessions]
     report = []
     with tempfile.TemporaryDirectory(prefix="sxk-", dir="/tmp") as root:

@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
 #include <cstdlib>
 #include <sstream>
+
+#include "net/http.h"
 
 namespace sextant::recorded {
 namespace {
@@ -99,19 +100,6 @@ void ReadStep(const std::vector<std::string>& lines, size_t begin, size_t end, S
   if (at < end) step.answer_body = Join(lines, at + 1, end);
 }
 
-std::string QueryEscape(const std::string& text) {
-  std::string out;
-  for (char byte : text) {
-    const auto c = static_cast<unsigned char>(byte);
-    if (std::isalnum(c) || c == '-' || c == '.' || c == '_' || c == '~') {
-      out += static_cast<char>(c);
-    } else {
-      out += fmt::format("%{:02X}", c);
-    }
-  }
-  return out;
-}
-
 }  // namespace
 
 CaseFile ParseCaseFile(const std::string& name, const std::string& text) {
@@ -159,7 +147,7 @@ std::string Expand(const std::string& text, const std::map<std::string, std::str
       error = fmt::format("unknown variable {}", name);
       continue;
     }
-    out += escape ? QueryEscape(found->second) : found->second;
+    out += escape ? net::PercentEncode(found->second) : found->second;
   }
   return at < text.size() ? out + text.substr(at) : out;
 }

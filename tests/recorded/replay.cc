@@ -32,14 +32,8 @@ const std::map<std::string, Asker>& Users() {
   return users;
 }
 
-api::GroupVersion GroupVersionOf(std::string_view text) {
-  const size_t slash = text.find('/');
-  if (slash == std::string_view::npos) return {"", text};
-  return {text.substr(0, slash), text.substr(slash + 1)};
-}
-
 const api::Message* MessageOf(std::string_view api_version, std::string_view kind) {
-  return api::Registry::Builtin().FindKindMessage(GroupVersionOf(api_version), kind);
+  return api::Registry::Builtin().FindKindMessage(api::GroupVersion::Of(api_version), kind);
 }
 
 // {"a":{"b":[..]}} by ".a.b[0]" or `["x.y"]`.
@@ -166,10 +160,7 @@ class Replayer {
     error_.clear();
     net::Request request;
     request.method = step.method;
-    request.target = Expand(step.target, variables_, error_);
-    const size_t question = request.target.find('?');
-    request.path = request.target.substr(0, question);
-    if (question != std::string::npos) request.query = request.target.substr(question + 1);
+    request.SetTarget(Expand(step.target, variables_, error_));
     request.http_major = 2;
     std::map<std::string, std::string> defaults = {{"accept", "application/json"},
                                                    {"user-agent", "recorded-case/1"},
@@ -283,11 +274,7 @@ class Replayer {
   std::string Judge(const Step& step, const Answer& answer) {
     const std::string head = JudgeHead(step, answer);
     const Json raw = answer.body.empty() ? Json() : BodyOf(answer);
-    for (const Save& save : step.saves) {
-      const Json* value = At(raw, save.path);
-      if (!value) continue;
-      variables_[save.name] = value->is_string() ? value->get<std::string>() : value->dump();
-    }
+    SaveFrom(step, raw);
     Json got;
     if (raw.is_string()) {
       got = normaliser_.Text(raw.get<std::string>(), OptionsOf(step));
@@ -308,6 +295,14 @@ class Replayer {
     }
     const Json want = Json::parse(step.answer_body, nullptr, false);
     return Difference(want, got, "body");
+  }
+
+  void SaveFrom(const Step& step, const Json& from) {
+    for (const Save& save : step.saves) {
+      const Json* value = At(from, save.path);
+      if (!value) continue;
+      variables_[save.name] = value->is_string() ? value->get<std::string>() : value->dump();
+    }
   }
 
   void SortAt(const Step& step, Json& body) {
@@ -389,11 +384,7 @@ class Replayer {
       if (!event) break;
       if (!IsPeriodicBookmark(*event)) events.push_back(*event);
     }
-    for (const Save& save : step.saves) {
-      if (const Json* value = At(events, save.path)) {
-        variables_[save.name] = value->is_string() ? value->get<std::string>() : value->dump();
-      }
-    }
+    SaveFrom(step, events);
     NormaliseOptions options = OptionsOf(step);
     options.path = "/";
     const Json got = normaliser_.Body(events, options);

@@ -1,0 +1,268 @@
+// Questions to the API server that no recording asks: what it must not do, and what it says before
+// a request reaches it.
+#include "server/api_server.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <nlohmann/json.hpp>
+
+#include "api/schema.h"
+#include "in_process_server.h"
+#include "net/client.h"
+#include "net/server.h"
+#include "server/served.h"
+
+namespace sextant::recorded {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr Duration kLimit = std::chrono::seconds(20);
+const Asker kAdmin{"admin", {"system:masters"}};
+
+class ApiServerTest : public ::testing::Test {
+ protected:
+  std::shared_ptr<Pending> Send(const std::string& method, const std::string& target,
+                                const std::string& body = "", const Asker& asker = kAdmin) {
+    net::Request request;
+    request.method = method;
+    request.SetTarget(target);
+    request.http_major = 2;
+    request.headers.Add("accept", "application/json");
+    if (!body.empty()) {
+      request.headers.Add("content-type",
+                          method == "PATCH" ? "application/merge-patch+json" : "application/json");
+    }
+    request.body = body;
+    return server_.Ask(std::move(request), asker);
+  }
+  Answer Ask(const std::string& method, const std::string& target, const std::string& body = "",
+             const Asker& asker = kAdmin) {
+    const auto pending = Send(method, target, body, asker);
+    Answer answer = pending->Wait(kLimit);
+    pending->Close();
+    return answer;
+  }
+  void Make(const std::string& collection, const Json& object) {
+    const Answer answer = Ask("POST", collection, object.dump());
+    ASSERT_EQ(answer.status, 201) << collection << " " << answer.body;
+  }
+
+  InProcessServer server_;
+};
+
+const Json kTemplate = {{"metadata", {{"labels", {{"a", "b"}}}}},
+                        {"spec", {{"containers", {{{"name", "c"}, {"image", "i"}}}}}}};
+
+// One object of each resource that has a subresource which is no view of it.
+struct Stood {
+  std::string collection;
+  Json object;
+};
+std::vector<Stood> Objects() {
+  const auto named = [](const char* kind, const char* version, Json spec) {
+    return Json{{"kind", kind},
+                {"apiVersion", version},
+                {"metadata", {{"name", "x"}}},
+                {"spec", std::move(spec)}};
+  };
+  const Json workload = {
+      {"replicas", 1}, {"selector", {{"matchLabels", {{"a", "b"}}}}}, {"template", kTemplate}};
+  Json stateful = workload;
+  stateful["serviceName"] = "x";
+  Json account = named("ServiceAccount", "v1", {});
+  account.erase("spec");
+  return {
+      {"/api/v1/namespaces", named("Namespace", "v1", Json::object())},
+      {"/api/v1/nodes", named("Node", "v1", Json::object())},
+      {"/api/v1/namespaces/x/serviceaccounts", account},
+      {"/api/v1/namespaces/x/pods",
+       named("Pod", "v1",
+             {{"serviceAccountName", "x"}, {"containers", kTemplate["spec"]["containers"]}})},
+      {"/api/v1/namespaces/x/services", named("Service", "v1", {{"ports", {{{"port", 80}}}}})},
+      {"/api/v1/namespaces/x/replicationcontrollers",
+       named("ReplicationController", "v1",
+             {{"replicas", 1}, {"selector", {{"a", "b"}}}, {"template", kTemplate}})},
+      {"/apis/apps/v1/namespaces/x/deployments", named("Deployment", "apps/v1", workload)},
+      {"/apis/apps/v1/namespaces/x/replicasets", named("ReplicaSet", "apps/v1", workload)},
+      {"/apis/apps/v1/namespaces/x/statefulsets", named("StatefulSet", "apps/v1", stateful)},
+  };
+}
+
+constexpr std::pair<const char*, const char*> kMethods[] = {{"GET", "get"},
+                                                            {"POST", "create"},
+                                                            {"PUT", "update"},
+                                                            {"PATCH", "patch"},
+                                                            {"DELETE", "delete"}};
+
+// Every subresource with every method: what it does not offer is refused, and nothing that it is
+// asked with an empty body reads, changes or deletes the object in its stead.
+TEST_F(ApiServerTest, NoSubresourceIsTakenForItsObject) {
+  const auto registry =
+      server::ServedRegistry(api::Registry::Builtin(), [](const api::Resource& resource) {
+        return server::ServedByDefault(resource.group_version);
+      });
+  std::map<const api::Resource*, std::string> stood;
+  for (const Stood& one : Objects()) {
+    ASSERT_NO_FATAL_FAILURE(Make(one.collection, one.object));
+    const auto gv = api::GroupVersion::Of(one.object["apiVersion"].get_ref<const std::string&>());
+    const std::string plural = one.collection.substr(one.collection.rfind('/') + 1);
+    stood[registry->Find(gv, plural)] = one.collection + "/x";
+  }
+  int asked = 0;
+  for (const api::Resource* resource : registry->resources()) {
+    for (const api::Subresource& sub : resource->subresources) {
+      const bool view = sub.message == resource->message;
+      const auto found = stood.find(resource);
+      if (found == stood.end()) {
+        EXPECT_TRUE(view) << "Objects() lacks " << resource->plural << ", for " << sub.name;
+        continue;
+      }
+      const Json before = Json::parse(Ask("GET", found->second).body);
+      const std::string path = fmt::format("{}/{}", found->second, sub.name);
+      for (const auto& [method, verb] : kMethods) {
+        const std::string what = fmt::format("{} {}", method, path);
+        const bool writes = method != std::string("GET") && method != std::string("DELETE");
+        const Answer answer = Ask(method, path, writes ? "{}" : "");
+        ++asked;
+        if (std::ranges::find(sub.verbs, verb) == sub.verbs.end()) {
+          EXPECT_EQ(answer.status, 405) << what << " " << answer.body;
+        } else if (!view) {
+          const Json told = Json::parse(answer.body, nullptr, false);  // or text: a log
+          EXPECT_FALSE(told.is_object() && told.value("kind", "") == resource->kind)
+              << what << " " << answer.body;
+        }
+        const Answer beyond = Ask(method, path + "/further", writes ? "{}" : "");
+        EXPECT_GE(beyond.status, 400) << what << "/further " << beyond.body;
+        EXPECT_EQ(Json::parse(Ask("GET", found->second).body, nullptr, false), before) << what;
+      }
+    }
+  }
+  EXPECT_GT(asked, 100);
+}
+
+TEST_F(ApiServerTest, WhatNoProxyServesIsNotFound) {
+  for (const Stood& one : Objects()) ASSERT_NO_FATAL_FAILURE(Make(one.collection, one.object));
+  for (const char* path : {"/api/v1/namespaces/x/services/x/proxy/a",
+                           "/api/v1/namespaces/x/pods/x/proxy", "/api/v1/nodes/x/proxy/run/x"}) {
+    for (const char* method : {"POST", "PUT", "PATCH", "DELETE"}) {
+      EXPECT_EQ(Ask(method, path, "anything").status, 404) << method << " " << path;
+    }
+  }
+  EXPECT_EQ(Ask("GET", "/api/v1/namespaces/x/services/x").status, 200);
+  EXPECT_EQ(Ask("GET", "/api/v1/nodes/nosuch/proxy/healthz").status, 404);
+  const Answer bare = Ask("GET", "/api/v1/nodes/x/proxy?a=b");
+  EXPECT_EQ(bare.status, 301);
+  EXPECT_EQ(bare.headers.Get("location"), "/api/v1/nodes/x/proxy/?a=b");
+}
+
+// A role of one name gives a watch of that name, on the old path too, and of nothing beside it.
+TEST_F(ApiServerTest, AWatchOfOneNameTellsNothingElse) {
+  const Asker one{"one", {}};
+  const std::string all = "/api/v1/namespaces/w/configmaps";
+  ASSERT_NO_FATAL_FAILURE(
+      Make("/api/v1/namespaces",
+           {{"kind", "Namespace"}, {"apiVersion", "v1"}, {"metadata", {{"name", "w"}}}}));
+  const auto put = [&](const char* method, const std::string& path, const std::string& name,
+                       const char* value) {
+    const Json object = {{"kind", "ConfigMap"},
+                         {"apiVersion", "v1"},
+                         {"metadata", {{"name", name}}},
+                         {"data", {{"v", value}}}};
+    EXPECT_LT(Ask(method, path, object.dump()).status, 300) << name;
+  };
+  put("POST", all, "mine", "1");
+  put("POST", all, "other", "1");
+  const std::string rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/w/";
+  ASSERT_NO_FATAL_FAILURE(Make(rbac + "roles", {{"kind", "Role"},
+                                                {"apiVersion", "rbac.authorization.k8s.io/v1"},
+                                                {"metadata", {{"name", "one"}}},
+                                                {"rules",
+                                                 {{{"apiGroups", {""}},
+                                                   {"resources", {"configmaps"}},
+                                                   {"resourceNames", {"mine"}},
+                                                   {"verbs", {"get", "list", "watch"}}}}}}));
+  ASSERT_NO_FATAL_FAILURE(
+      Make(rbac + "rolebindings",
+           {{"kind", "RoleBinding"},
+            {"apiVersion", "rbac.authorization.k8s.io/v1"},
+            {"metadata", {{"name", "one"}}},
+            {"subjects",
+             {{{"kind", "User"}, {"name", "one"}, {"apiGroup", "rbac.authorization.k8s.io"}}}},
+            {"roleRef",
+             {{"kind", "Role"}, {"name", "one"}, {"apiGroup", "rbac.authorization.k8s.io"}}}}));
+  const std::string old = "/api/v1/watch/namespaces/w/configmaps";
+  EXPECT_EQ(Ask("GET", old, "", one).status, 403);
+  EXPECT_EQ(Ask("GET", old + "/other", "", one).status, 403);
+  EXPECT_EQ(Ask("GET", all + "?watch=1", "", one).status, 403);
+  EXPECT_EQ(Ask("GET", old + "/mine?fieldSelector=metadata.name%3Dother", "", one).status, 400);
+  EXPECT_EQ(Ask("GET", old + "/mine?fieldSelector=metadata.name%21%3Dmine", "", one).status, 400);
+  EXPECT_EQ(Ask("POST", old + "/mine", "{}", one).status, 405);
+  for (const std::string& path : {old + "/mine", old + "/mine?resourceVersion=1",
+                                  all + "?watch=1&fieldSelector=metadata.name%3Dmine"}) {
+    const auto watch = Send("GET", path, "", one);
+    ASSERT_TRUE(watch->WaitForHeaders(kLimit)) << path;
+    ASSERT_EQ(watch->head().status, 200) << path;
+    static int round = 1;
+    const std::string value = fmt::format("round-{}", ++round);
+    put("PUT", all + "/other", "other", value.c_str());
+    put("PUT", all + "/mine", "mine", value.c_str());
+    std::string heard;
+    bool ended = false;
+    while (!ended && heard.find(value) == std::string::npos) {
+      const std::string piece = watch->TakeBytes(kLimit, ended);
+      ASSERT_FALSE(piece.empty()) << path << " told only " << heard;
+      heard += piece;
+    }
+    EXPECT_THAT(heard, HasSubstr("\"mine\"")) << path;
+    EXPECT_THAT(heard, Not(HasSubstr("\"other\""))) << path;
+    watch->Close();
+  }
+}
+
+// What the listener refuses by itself, over sockets.
+TEST(Listener, ATooLargeBodyIsAStatus) {
+  RealClock clock;
+  net::IoThread io("io", clock);
+  EventLoop loop("client", clock);
+  auto listener = net::Server::Start(
+      {&io}, {.listen = {.address = "127.0.0.1"}, .render_error = server::RenderListenerError},
+      [](net::Request, std::shared_ptr<net::ResponseWriter> writer) {
+        writer->SendResponse(200, {}, std::string("taken"));
+      });
+  ASSERT_TRUE(listener) << listener.error().message;
+  net::HttpClient client(
+      io, loop, {.base_url = fmt::format("http://127.0.0.1:{}", (*listener)->endpoint().port)});
+  const auto post = [&](net::ClientRequest request) {
+    std::promise<Result<net::ClientResponse>> got;
+    client.Do(std::move(request),
+              [&](Result<net::ClientResponse> r) { got.set_value(std::move(r)); });
+    return got.get_future().get();
+  };
+  const auto refused = post(
+      {.method = "POST", .target = "/api/v1", .body = net::MakeBuffer(std::string(4 << 20, 'a'))});
+  ASSERT_TRUE(refused) << refused.error().message;
+  EXPECT_EQ(refused->status, 413);
+  EXPECT_EQ(refused->headers.Get("content-type"), "application/json");
+  EXPECT_EQ(Json::parse(refused->body, nullptr, false),
+            Json({{"kind", "Status"},
+                  {"apiVersion", "v1"},
+                  {"metadata", Json::object()},
+                  {"status", "Failure"},
+                  {"message", "Request entity too large: limit is 3145728"},
+                  {"reason", "RequestEntityTooLarge"},
+                  {"code", 413}}));
+  const auto header = post({.target = "/", .headers = {{"x-big", std::string(70'000, 'h')}}});
+  ASSERT_TRUE(header) << header.error().message;
+  EXPECT_EQ(header->status, 431);
+  EXPECT_EQ(header->headers.Get("content-type"), "text/plain; charset=utf-8");
+  EXPECT_THAT(header->body, HasSubstr("431 Request Header Fields Too Large"));
+}
+
+}  // namespace
+}  // namespace sextant::recorded
