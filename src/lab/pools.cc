@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "controllers/objects.h"
+#include "controllers/reconciler.h"
 #include "gpu/labels.h"
 #include "lab/topology.h"
 
@@ -25,6 +27,7 @@ constexpr std::string_view kManager = "sextant-pools";
 constexpr std::string_view kProductAnnotation = "sextant.dev/product";
 constexpr std::string_view kMemoryAnnotation = "sextant.dev/memory-mib";
 constexpr std::string_view kSourceAnnotation = "sextant.dev/source";
+constexpr std::string_view kConfigMapSource = "configmap/";
 
 host::MachineSpec MachineOfPool(Value spec) {
   host::MachineSpec machine;
@@ -72,14 +75,32 @@ void SetTaint(Mut spec, Value now, bool wanted) {
   added.Set("effect", gpu::kGpuTaint.effect);
 }
 
-Object PoolFromTopology(const TopologyPool& pool, const ObjectName& source) {
+// What the annotation of a pool from this ConfigMap says.
+std::string SourceOf(const ObjectName& config) {
+  return fmt::format("{}{}", kConfigMapSource, config.ToString());
+}
+std::string SourceOf(const Object& pool) {
+  return std::string(pool["metadata"]["annotations"][kSourceAnnotation].AsString());
+}
+
+// The ConfigMap that a pool came from, if it came from one.
+std::optional<ObjectName> TopologyOf(const Object& pool) {
+  const std::string source = SourceOf(pool);
+  if (!source.starts_with(kConfigMapSource)) return {};
+  const std::string name = source.substr(kConfigMapSource.size());
+  const size_t slash = name.find('/');
+  if (slash == std::string::npos) return {};
+  return ObjectName{name.substr(0, slash), name.substr(slash + 1)};
+}
+
+Object PoolFromTopology(const TopologyPool& pool, const std::string& source) {
   Editor edit;
   Mut root = edit.Root();
   root.Set("kind", "GPUPool");
   root.Set("apiVersion", "sextant.dev/v1alpha1");
   root["metadata"].Set("name", pool.name);
   Mut annotations = root["metadata"]["annotations"];
-  annotations.Set(kSourceAnnotation, fmt::format("configmap/{}", source.ToString()));
+  annotations.Set(kSourceAnnotation, source);
   if (!pool.product.empty()) annotations.Set(kProductAnnotation, pool.product);
   if (pool.memory_mib > 0) {
     annotations.Set(kMemoryAnnotation, fmt::format("{}", pool.memory_mib));
@@ -168,12 +189,20 @@ void Pools::OnNode(const client::Change& change) {
 void Pools::OnPool(const client::Change& change) {
   const std::string name(change.object().name());
   pools_queue_.Add(name);
+  // Its ConfigMap may have gone while nobody looked.
+  if (change.added()) {
+    if (const auto topology = TopologyOf(change.after)) topologies_queue_.Add(*topology);
+  }
   for (const Object& node : nodes_.List()) {
     if (PoolOf(node) == name) nodes_queue_.Add(std::string(node.name()));
   }
 }
 
-void Pools::OnTopology(const client::Change& change) { topologies_queue_.Add(change.name()); }
+void Pools::OnTopology(const client::Change& change) {
+  topologies_queue_.Add(change.name());
+  if (!change.deleted()) return;
+  for (const Object& other : topologies_.List()) topologies_queue_.Add(controllers::NameOf(other));
+}
 
 void Pools::SyncNode(const std::string& name, Done done) {
   host::SimulatedMachine* machine = machines_(name);
@@ -248,37 +277,43 @@ void Pools::SyncPool(const std::string& name, Done done) {
                 Ending(std::move(done)));
 }
 
-// Takes the ConfigMap's pools over into GPUPool objects: made, or replaced where they differ.
+void Pools::UseLabelKey(std::string key) {
+  if (key.empty()) key = kPoolLabel;
+  if (key == label_key_) return;
+  label_key_ = std::move(key);
+  for (const Object& node : nodes_.List()) nodes_queue_.Add(std::string(node.name()));
+}
+
+// Takes the ConfigMap's pools over into GPUPool objects: made, replaced where they differ, and
+// removed where it names them no longer.
 void Pools::SyncTopology(const ObjectName& name, Done done) {
   const Object config = topologies_.Get(name);
-  if (!config) return done({});
-  auto topology = ParseTopology(config["data"][kTopologyKey].AsString());
+  if (!config && !topologies_.synced()) return done(Fail(InternalError("not synced")));
+  Result<Topology> topology;
+  if (config) topology = ParseTopology(config["data"][kTopologyKey].AsString());
   if (!topology) {
     log::Warning("pools", "ConfigMap {}: {}: {}", name.ToString(), kTopologyKey,
                  topology.error().message);
     return done({});
   }
-  if (!topology->pool_label_key.empty() && topology->pool_label_key != label_key_) {
-    label_key_ = topology->pool_label_key;
-    for (const Object& node : nodes_.List()) nodes_queue_.Add(std::string(node.name()));
-  }
-  auto left = std::make_shared<size_t>(topology->pools.size());
-  auto finish = std::make_shared<Done>(std::move(done));
-  if (*left == 0) return (*finish)({});
-  auto failed = std::make_shared<Status>();
+  UseLabelKey(topology->pool_label_key);
+  auto join = controllers::Join::Make(std::move(done));
+  const std::string source = SourceOf(name);
+  std::set<std::string> named;
   for (const TopologyPool& pool : topology->pools) {
-    auto one = [left, finish, failed](Result<Object> result) {
-      if (!result) *failed = std::unexpected(std::move(result).error());
-      if (--*left == 0) (*finish)(std::move(*failed));
-    };
-    const Object wanted = PoolFromTopology(pool, name);
-    const Object there = pools_.Get({"", pool.name});
+    named.insert(pool.name);
+    const Object wanted = PoolFromTopology(pool, source);
     client::WriteOptions options{.field_manager = std::string(kManager)};
-    if (!there) {
-      client_.Create(client::kGpuPools, {"", pool.name}, wanted, std::move(options), one);
+    if (!pools_.Get({"", pool.name})) {
+      client_.Create(client::kGpuPools, {"", pool.name}, wanted, std::move(options), join->Piece());
     } else {
-      client_.Update(client::kGpuPools, {"", pool.name}, wanted, std::move(options), one);
+      client_.Update(client::kGpuPools, {"", pool.name}, wanted, std::move(options), join->Piece());
     }
+  }
+  for (const Object& pool : pools_.List()) {
+    if (SourceOf(pool) != source || named.contains(std::string(pool.name()))) continue;
+    client_.Delete(client::kGpuPools, {"", std::string(pool.name())},
+                   {.uid = std::string(pool.uid())}, join->Piece());
   }
 }
 

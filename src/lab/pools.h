@@ -3,8 +3,8 @@
 // A node that carries the label run.ai/simulated-gpu-node-pool=<pool> has the machine that the
 // GPUPool object of that name describes; any other node has none of its own. A ConfigMap `topology`
 // (key topology.yml, in both schemas that fake-gpu-operator reads) is taken over into GPUPool
-// objects: it wins over what flags and files said. Changes of labels, pools and the ConfigMap are
-// followed at once.
+// objects: it wins over what flags and files said, and a pool that it no longer names, or whose
+// ConfigMap is gone, goes. Changes of labels, pools and the ConfigMap are followed at once.
 //
 // What the controller writes: the simulated machines of this process; on nodes the labels that
 // node feature discovery and the GPU operator would set, zone and rack, and the taint where the
@@ -52,6 +52,7 @@ class Pools {
   void SyncNode(const std::string& name, Done done);
   void SyncPool(const std::string& name, Done done);
   void SyncTopology(const client::ObjectName& name, Done done);
+  void UseLabelKey(std::string key);
   void PatchNode(const api::Object& node, const api::Object& pool, Done done);
   std::string PoolOf(const api::Object& node) const;
 
