@@ -8,7 +8,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/version.h"
-#include "client/events.h"
 #include "client/informer.h"
 #include "controllers/controllers.h"
 #include "lab/bootstrap.h"
@@ -88,7 +87,6 @@ struct Lab::Parts {
   std::unique_ptr<client::Client> lab_client;
   std::unique_ptr<client::SharedInformers> scheduler_informers;
   std::unique_ptr<client::SharedInformers> lab_informers;
-  std::unique_ptr<client::EventRecorder> scheduler_events;
   std::unique_ptr<scheduler::Scheduler> scheduler;
   std::map<std::string, std::unique_ptr<client::Client>> controller_clients;  // by user
   std::unique_ptr<controllers::Controllers> controllers;
@@ -196,17 +194,8 @@ Status Lab::Parts::StartActors() {
   RunOn(core, [this] {
     scheduler_informers = std::make_unique<client::SharedInformers>(*scheduler_client);
     lab_informers = std::make_unique<client::SharedInformers>(*lab_client);
-    scheduler_events = std::make_unique<client::EventRecorder>(
-        *scheduler_client, client::EventSource{"default-scheduler", ""});
-    scheduler = std::make_unique<scheduler::Scheduler>(
-        *scheduler_client, *scheduler_informers, scheduler::SchedulerOptions{},
-        [this](const api::Object& about, std::string_view type, std::string_view reason,
-               std::string_view, std::string note) {
-          const auto kind =
-              type == "Warning" ? client::EventKind::kWarning : client::EventKind::kNormal;
-          scheduler_events->Tell(client::ReferenceTo(about), kind, reason, note);
-        },
-        RandomSeed());
+    scheduler = std::make_unique<scheduler::Scheduler>(*scheduler_client, *scheduler_informers,
+                                                       scheduler::SchedulerOptions{}, RandomSeed());
     pools = std::make_unique<Pools>(
         *lab_client, *lab_informers,
         [this](const std::string& name) { return nodes->Machine(name); },
@@ -285,7 +274,6 @@ void Lab::Stop() {
     p.pools.reset();
     p.controllers.reset();
     p.scheduler.reset();
-    p.scheduler_events.reset();
     if (p.nodes) p.nodes->Stop();
     p.scheduler_informers.reset();
     p.lab_informers.reset();

@@ -9,8 +9,8 @@ namespace sextant::scheduler {
 std::string FitError(const Diagnosis& diagnosis, size_t node_count) {
   if (node_count == 0) return "no nodes available to schedule pods";
   std::string text = fmt::format("0/{} nodes are available:", node_count);
-  if (!diagnosis.pre_filter.empty()) {
-    text += fmt::format(" {}.", diagnosis.pre_filter);
+  if (!diagnosis.pre_filter.ok()) {
+    text += fmt::format(" {}.", fmt::join(diagnosis.pre_filter.reasons, ", "));
   } else {
     std::map<std::string, int> counts;
     for (const auto& [node, verdict] : diagnosis.nodes) {

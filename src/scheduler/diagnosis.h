@@ -12,9 +12,8 @@ namespace sextant::scheduler {
 
 struct Diagnosis {
   std::map<std::string, Verdict> nodes;  // by node name: who refused it and why
-  std::string pre_filter;                // a PreFilter plugin's word, instead of the nodes
+  Verdict pre_filter;                    // of a PreFilter plugin that refused all nodes
   std::string post_filter;               // "preemption: ..."
-  std::string nominated;                 // the node that preemption frees, or empty
 };
 
 std::string FitError(const Diagnosis& diagnosis, size_t node_count);

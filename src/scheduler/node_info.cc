@@ -9,6 +9,9 @@ std::shared_ptr<const PodInfo> MakePodInfo(api::Object pod) {
   info->key = fmt::format("{}/{}", pod.ns(), pod.name());
   info->uid = pod.uid();
   info->priority = pod["spec"]["priority"].AsInt();
+  if (auto started = ParseTime(pod["status"]["startTime"].AsString())) info->started = *started;
+  info->deleting = static_cast<bool>(pod["metadata"]["deletionTimestamp"]);
+  info->affinity = ReadAffinityTerms(pod);
   info->requests = PodRequests(pod.root());
   info->non_zero = NonZeroRequests(pod.root());
   for (const char* list : {"containers", "initContainers"}) {

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "api/document.h"
+#include "base/clock.h"
+#include "scheduler/pod_affinity.h"
 #include "scheduler/resources.h"
 
 namespace sextant::scheduler {
@@ -17,9 +19,14 @@ struct PodInfo {
   std::string key;  // "namespace/name"
   std::string uid;
   int64_t priority = 0;
+  Time started = Time::max();  // status.startTime
+  bool deleting = false;
   Resources requests;
   Resources non_zero;
   std::vector<std::string> host_ports;  // "TCP/0.0.0.0/80"
+  AffinityTerms affinity;
+
+  api::Value labels() const { return pod["metadata"]["labels"]; }
 };
 std::shared_ptr<const PodInfo> MakePodInfo(api::Object pod);
 
@@ -31,9 +38,12 @@ struct NodeInfo {
   Resources non_zero;
   std::map<std::string, std::shared_ptr<const PodInfo>> pods;  // by uid
 
+  api::Value labels() const { return node["metadata"]["labels"]; }
   void SetNode(api::Object next);
   void AddPod(std::shared_ptr<const PodInfo> pod);
   void RemovePod(std::string_view uid);
 };
+
+using NodeMap = std::map<std::string, NodeInfo>;
 
 }  // namespace sextant::scheduler

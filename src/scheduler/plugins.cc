@@ -76,7 +76,10 @@ class TaintToleration : public Plugin {
     }
     return count;
   }
-  void Normalize(std::vector<int64_t>& scores) const override { DefaultNormalize(scores, true); }
+  void Normalize(const CycleState&, const std::vector<const NodeInfo*>&,
+                 std::vector<int64_t>& scores) const override {
+    DefaultNormalize(scores, true);
+  }
 };
 
 class NodeAffinity : public Plugin {
@@ -84,22 +87,29 @@ class NodeAffinity : public Plugin {
   std::string_view name() const override { return "NodeAffinity"; }
   int64_t weight() const override { return 2; }
 
-  // Terms that name nodes (matchFields metadata.name In [x]) leave over just those.
-  Verdict PreFilter(CycleState& state, const NodeMap&, NodeSet& left) const override {
+  // Terms that name nodes (matchFields metadata.name In [x]) leave over just those: of each term
+  // what all its fields name, of all terms together what one of them names.
+  Verdict PreFilter(CycleState& state, const ClusterState&, NodeSet& left) const override {
     const Value terms = Required(state)["nodeSelectorTerms"];
     if (terms.empty()) return {};
     std::set<std::string> named;
     for (Value term : terms.items()) {
-      bool names = false;
+      NodeSet of_term;
       for (Value field : term["matchFields"].items()) {
         if (field["key"].AsString() != "metadata.name" || field["operator"].AsString() != "In") {
           continue;
         }
-        names = true;
-        for (Value value : field["values"].items()) named.emplace(value.AsString());
+        std::set<std::string> of_field;
+        for (Value value : field["values"].items()) {
+          std::string name(value.AsString());
+          if (!of_term || of_term->contains(name)) of_field.insert(std::move(name));
+        }
+        of_term = std::move(of_field);
       }
-      if (!names) return {};
+      if (!of_term) return {};
+      named.merge(*of_term);
     }
+    if (named.empty()) return Verdict::RejectForGood("pod affinity terms conflict");
     left = std::move(named);
     return {};
   }
@@ -118,7 +128,10 @@ class NodeAffinity : public Plugin {
     }
     return score;
   }
-  void Normalize(std::vector<int64_t>& scores) const override { DefaultNormalize(scores, false); }
+  void Normalize(const CycleState&, const std::vector<const NodeInfo*>&,
+                 std::vector<int64_t>& scores) const override {
+    DefaultNormalize(scores, false);
+  }
 
  private:
   static Value Required(const CycleState& state) {
@@ -131,19 +144,27 @@ class NodePorts : public Plugin {
  public:
   std::string_view name() const override { return "NodePorts"; }
   Verdict Filter(const CycleState& state, const NodeInfo& node) const override {
-    for (const std::string& wanted : state.pod->host_ports) {
-      for (const auto& [uid, pod] : node.pods) {
-        for (const std::string& taken : pod->host_ports) {
-          if (Conflict(wanted, taken)) {
-            return Verdict::Reject("node(s) didn't have free ports for the requested pod ports");
-          }
-        }
+    if (state.pod->host_ports.empty()) return {};
+    for (const auto& [uid, pod] : node.pods) {
+      if (Meet(*state.pod, *pod)) {
+        return Verdict::Reject("node(s) didn't have free ports for the requested pod ports");
       }
     }
     return {};
   }
+  bool MayHelp(const ClusterEvent& event,
+               const std::shared_ptr<const PodInfo>& pod) const override {
+    if (event.node) return !event.node_before;
+    return event.pod_before && !event.pod && Meet(*pod, *event.pod_before);
+  }
 
  private:
+  static bool Meet(const PodInfo& a, const PodInfo& b) {
+    for (const std::string& wanted : a.host_ports)
+      for (const std::string& taken : b.host_ports)
+        if (Conflict(wanted, taken)) return true;
+    return false;
+  }
   // "TCP/10.0.0.1/80": the wildcard address meets every address.
   static bool Conflict(std::string_view a, std::string_view b) {
     if (a == b) return true;
@@ -185,6 +206,17 @@ class NodeResourcesFit : public Plugin {
     return verdict;
   }
 
+  // A Pod that left or shrank, or a node that could hold this Pod if nothing else were on it.
+  bool MayHelp(const ClusterEvent& event,
+               const std::shared_ptr<const PodInfo>& pod) const override {
+    if (event.node) {
+      NodeInfo bare;
+      bare.allocatable = event.node->allocatable;
+      return Filter({pod, {}}, bare).ok();
+    }
+    return event.pod_before && (!event.pod || event.pod->requests != event.pod_before->requests);
+  }
+
   // LeastAllocated over CPU and memory, weight 1 each.
   int64_t Score(const CycleState& state, const NodeInfo& node) const override {
     const auto part = [](int64_t wanted, int64_t all) -> int64_t {
@@ -220,15 +252,7 @@ class BalancedAllocation : public Plugin {
 
 }  // namespace
 
-void DefaultNormalize(std::vector<int64_t>& scores, bool reverse) {
-  const int64_t most = scores.empty() ? 0 : *std::max_element(scores.begin(), scores.end());
-  for (int64_t& score : scores) {
-    if (most > 0) score = score * kMaxScore / most;
-    if (reverse) score = kMaxScore - score;
-  }
-}
-
-std::vector<std::unique_ptr<Plugin>> DefaultPlugins() {
+std::vector<std::unique_ptr<Plugin>> DefaultPlugins(Lookups lookups) {
   std::vector<std::unique_ptr<Plugin>> plugins;
   plugins.push_back(std::make_unique<SchedulingGates>());
   plugins.push_back(std::make_unique<NodeUnschedulable>());
@@ -237,6 +261,8 @@ std::vector<std::unique_ptr<Plugin>> DefaultPlugins() {
   plugins.push_back(std::make_unique<NodeAffinity>());
   plugins.push_back(std::make_unique<NodePorts>());
   plugins.push_back(std::make_unique<NodeResourcesFit>());
+  plugins.push_back(MakePodTopologySpread(lookups));
+  plugins.push_back(MakeInterPodAffinity(lookups));
   plugins.push_back(std::make_unique<BalancedAllocation>());
   return plugins;
 }

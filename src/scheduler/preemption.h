@@ -1,10 +1,10 @@
 // Preemption: which Pods of lower priority would have to go so that a Pod fits.
-// The search of k8s.io/kubernetes pkg/scheduler/framework/preemption without disruption budgets:
-// victims are the fewest, then of the lowest priority. Pure over the scheduler's picture.
+//
+// The search of k8s.io/kubernetes pkg/scheduler/framework/preemption and plugins/defaultpreemption
+// at v1.36, without disruption budgets. Pure over the scheduler's picture.
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,15 +13,33 @@
 
 namespace sextant::scheduler {
 
-struct Preemption {
-  std::string node;  // empty: no node can be freed
-  std::vector<std::shared_ptr<const PodInfo>> victims;
-  std::string message;  // "preemption: 0/3 nodes are available: ..." when no node was found
-};
-
 using FilterFunction = std::function<Verdict(const CycleState&, const NodeInfo&)>;
 
-Preemption FindPreemption(const CycleState& state, const NodeMap& nodes, const Diagnosis& diagnosis,
-                          const FilterFunction& filter);
+struct Preemption {
+  std::string node;                                     // empty: no node can be freed
+  std::vector<std::shared_ptr<const PodInfo>> victims;  // the most important first
+  std::string message;                                  // "preemption: ..." where no node was found
+  bool tried = true;  // false: not eligible, so an earlier nomination stands
+};
+
+struct PreemptionSearch {
+  const ClusterState& cluster;
+  const Framework& framework;
+  const Diagnosis& diagnosis;
+  const FilterFunction& filter;
+  const NodeInfo* nominated = nullptr;  // the node that an earlier preemption is freeing
+
+  Preemption Find(const CycleState& state) const;
+
+ private:
+  std::string NotEligible(const PodInfo& pod) const;
+  std::vector<std::shared_ptr<const PodInfo>> VictimsOn(const CycleState& state,
+                                                        const NodeInfo& node,
+                                                        Verdict& verdict) const;
+};
+
+// The condition that a victim gets before it is deleted.
+inline constexpr const char* kDisruptionTarget = "DisruptionTarget";
+inline constexpr const char* kPreemptedReason = "PreemptionByScheduler";
 
 }  // namespace sextant::scheduler

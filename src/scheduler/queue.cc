@@ -7,59 +7,79 @@
 namespace sextant::scheduler {
 
 SchedulingQueue::ActiveKey SchedulingQueue::KeyOf(const Entry& entry) {
-  return {-entry.pod->priority, entry.added, entry.sequence, entry.pod->uid};
+  return {-entry.pod->priority, entry.sequence, entry.pod->uid};
 }
 
-Duration SchedulingQueue::BackoffOf(int attempts) {
+// Among those whose back-off ends in the same second the more important goes first (upstream's
+// backoffQOrderingWindowDuration).
+SchedulingQueue::BackoffKey SchedulingQueue::BackoffKeyOf(const Entry& entry) {
+  return {std::chrono::floor<std::chrono::seconds>(entry.backoff_end), KeyOf(entry)};
+}
+
+Duration SchedulingQueue::BackoffOf(int failures) {
   Duration backoff = kInitialBackoff;
-  for (int i = 1; i < attempts && backoff < kMaxBackoff; ++i) backoff *= 2;
+  for (int i = 1; i < failures && backoff < kMaxBackoff; ++i) backoff *= 2;
   return std::min(backoff, kMaxBackoff);
 }
 
 void SchedulingQueue::TakeOut(Entry& entry) {
   active_.erase(KeyOf(entry));
   waiting_.erase({entry.until, entry.pod->uid});
+  backing_off_.erase(BackoffKeyOf(entry));
+  unschedulable_.erase(entry.pod->uid);
 }
 
 void SchedulingQueue::Put(Entry& entry, Place place, Duration until) {
+  const std::string& uid = entry.pod->uid;
   entry.place = place;
   entry.until = until;
-  if (place == Place::kActive) active_.insert(KeyOf(entry));
-  if (place == Place::kBackoff || place == Place::kUnschedulable) {
-    waiting_.insert({until, entry.pod->uid});
+  switch (place) {
+    case Place::kActive:
+      active_.insert(KeyOf(entry));
+      return;
+    case Place::kBackoff:
+      backing_off_.insert(BackoffKeyOf(entry));
+      break;
+    case Place::kUnschedulable:
+      unschedulable_.insert(uid);
+      break;
+    case Place::kErrorBackoff:
+      break;
+    case Place::kGated:
+    case Place::kInFlight:
+      return;
+  }
+  waiting_.insert({until, uid});
+}
+
+// Out of waiting for events: now, or when its back-off ends.
+void SchedulingQueue::Wake(Entry& entry, Duration now) {
+  TakeOut(entry);
+  if (entry.backoff_end <= now) {
+    Put(entry, Place::kActive);
+  } else {
+    Put(entry, Place::kBackoff, entry.backoff_end);
   }
 }
 
-void SchedulingQueue::Add(std::shared_ptr<const PodInfo> pod, bool ready, Duration now) {
-  const std::string uid = pod->uid;
-  auto [it, fresh] = entries_.try_emplace(uid);
+void SchedulingQueue::Add(std::shared_ptr<const PodInfo> pod, bool ready, bool changed,
+                          Duration now) {
+  auto [it, fresh] = entries_.try_emplace(pod->uid);
   Entry& entry = it->second;
   if (fresh) {
     entry.pod = std::move(pod);
-    entry.added = now;
     entry.sequence = next_sequence_++;
-    Put(entry, ready ? Place::kActive : Place::kGated);
-    return;
+    return Put(entry, ready ? Place::kActive : Place::kGated);
   }
   const Place before = entry.place;
-  if (before == Place::kInFlight) {
-    entry.pod = std::move(pod);
-    return;
-  }
+  const Duration until = entry.until;
   TakeOut(entry);
   entry.pod = std::move(pod);
+  if (before == Place::kInFlight) return;
   if (!ready) return Put(entry, Place::kGated);
-  switch (before) {
-    case Place::kBackoff:
-      return Put(entry, Place::kBackoff, entry.until);
-    case Place::kUnschedulable:
-      // Its own change may help: it waits out what is left of its back-off.
-      return Put(entry, Place::kBackoff, now + BackoffOf(entry.attempts));
-    case Place::kActive:
-    case Place::kGated:
-    case Place::kInFlight:
-      return Put(entry, Place::kActive);
-  }
+  if (before == Place::kGated) return Put(entry, Place::kActive);
+  Put(entry, before, until);
+  if (before == Place::kUnschedulable && changed) Wake(entry, now);
 }
 
 void SchedulingQueue::Remove(std::string_view uid) {
@@ -77,62 +97,60 @@ void SchedulingQueue::Flush(Duration now) {
   }
 }
 
+SchedulingQueue::Entry* SchedulingQueue::Next() {
+  if (!active_.empty()) return &entries_.at(std::get<2>(*active_.begin()));
+  if (!backing_off_.empty()) return &entries_.at(std::get<2>(backing_off_.begin()->second));
+  return nullptr;
+}
+
 std::shared_ptr<const PodInfo> SchedulingQueue::Pop(Duration now) {
   Flush(now);
-  if (active_.empty()) return nullptr;
-  Entry& entry = entries_.at(std::get<3>(*active_.begin()));
-  TakeOut(entry);
-  entry.place = Place::kInFlight;
-  ++entry.attempts;
-  return entry.pod;
+  Entry* entry = Next();
+  if (!entry) return nullptr;
+  TakeOut(*entry);
+  Put(*entry, Place::kInFlight);
+  return entry->pod;
 }
 
-void SchedulingQueue::Unschedulable(std::shared_ptr<const PodInfo> pod, uint64_t cycle,
+SchedulingQueue::Entry* SchedulingQueue::InFlight(std::string_view uid) {
+  const auto it = entries_.find(std::string(uid));
+  if (it == entries_.end()) return nullptr;  // gone meanwhile
+  CHECK(it->second.place == Place::kInFlight);
+  it->second.sequence = next_sequence_++;  // behind those that came while it was tried
+  return &it->second;
+}
+
+void SchedulingQueue::Unschedulable(std::string_view uid, std::set<const Plugin*> refused_by,
                                     Duration now) {
-  const auto it = entries_.find(pod->uid);
-  if (it == entries_.end()) return;  // gone meanwhile
-  CHECK(it->second.place == Place::kInFlight);
-  if (cycle != events_)
-    return Put(it->second, Place::kBackoff, now + BackoffOf(it->second.attempts));
-  Put(it->second, Place::kUnschedulable, now + kMaxUnschedulable);
+  Entry* entry = InFlight(uid);
+  if (!entry) return;
+  entry->refused_by = std::move(refused_by);
+  entry->errors = 0;
+  entry->backoff_end = now + BackoffOf(++entry->refusals);
+  Put(*entry, Place::kUnschedulable, now + kMaxUnschedulable);
 }
 
-void SchedulingQueue::Retry(std::shared_ptr<const PodInfo> pod, Duration now) {
-  const auto it = entries_.find(pod->uid);
-  if (it == entries_.end()) return;
-  CHECK(it->second.place == Place::kInFlight);
-  Put(it->second, Place::kBackoff, now + BackoffOf(it->second.attempts));
+void SchedulingQueue::Retry(std::string_view uid, Duration now) {
+  Entry* entry = InFlight(uid);
+  if (entry) Put(*entry, Place::kErrorBackoff, now + BackoffOf(++entry->errors));
 }
 
-void SchedulingQueue::OnEvent(ClusterEvent event, Duration now) {
-  (void)event;
-  ++events_;
+void SchedulingQueue::OnEvent(const ClusterEvent& event, Duration now) {
   std::vector<Entry*> woken;
-  for (const auto& [until, uid] : waiting_) {
+  for (const std::string& uid : unschedulable_) {
     Entry& entry = entries_.at(uid);
-    if (entry.place == Place::kUnschedulable) woken.push_back(&entry);
-  }
-  for (Entry* entry : woken) {
-    // The back-off counts from the failed try, whose time is 5 minutes before `until`.
-    const Duration ready = entry->until - kMaxUnschedulable + BackoffOf(entry->attempts);
-    TakeOut(*entry);
-    if (ready <= now) {
-      Put(*entry, Place::kActive);
-    } else {
-      Put(*entry, Place::kBackoff, ready);
+    const auto helps = [&](const Plugin* plugin) { return plugin->MayHelp(event, entry.pod); };
+    if (entry.refused_by.empty() ||
+        std::any_of(entry.refused_by.begin(), entry.refused_by.end(), helps)) {
+      woken.push_back(&entry);
     }
   }
+  for (Entry* entry : woken) Wake(*entry, now);
 }
 
 std::optional<Duration> SchedulingQueue::NextWake() const {
   if (waiting_.empty()) return {};
   return waiting_.begin()->first;
-}
-
-size_t SchedulingQueue::unschedulable() const {
-  return static_cast<size_t>(std::count_if(entries_.begin(), entries_.end(), [](const auto& entry) {
-    return entry.second.place == Place::kUnschedulable;
-  }));
 }
 
 }  // namespace sextant::scheduler

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 
-#include "base/check.h"
 #include "base/log.h"
-#include "scheduler/preemption.h"
 
 namespace sextant::scheduler {
 namespace {
@@ -19,10 +17,15 @@ constexpr std::string_view kRoom = "scheduler";
 // (schedule_one.go numFeasibleNodesToFind).
 constexpr size_t kMinFeasible = 100;
 
+constexpr client::Gvr kServices{"", "v1", "services"};
+constexpr client::Gvr kReplicationControllers{"", "v1", "replicationcontrollers"};
+
 bool IsTerminal(const Object& pod) {
   const std::string_view phase = pod["status"]["phase"].AsString();
   return phase == "Succeeded" || phase == "Failed";
 }
+
+bool HasNode(const Object& pod) { return !pod["spec"]["nodeName"].AsString().empty(); }
 
 size_t FeasibleWanted(size_t nodes) {
   if (nodes < kMinFeasible) return nodes;
@@ -43,117 +46,136 @@ bool NodeMatters(const client::Change& change) {
          !Equal(a["metadata"]["labels"], b["metadata"]["labels"]) || !Equal(a["spec"], b["spec"]);
 }
 
+// What a Pod's change must touch to matter to the Pod itself, when it waits.
+bool PodMatters(const client::Change& change) {
+  if (change.added()) return true;
+  const Object& a = change.before;
+  const Object& b = change.after;
+  return !Equal(a["spec"], b["spec"]) || !Equal(a["metadata"]["labels"], b["metadata"]["labels"]) ||
+         !Equal(a["metadata"]["annotations"], b["metadata"]["annotations"]);
+}
+
+Lookups LookupsOf(client::SharedInformers& informers) {
+  return {informers.For({.gvr = client::kNamespaces}), informers.For({.gvr = kServices}),
+          informers.For({.gvr = kReplicationControllers}),
+          informers.For({.gvr = client::kReplicaSets}),
+          informers.For({.gvr = client::kStatefulSets})};
+}
+
 }  // namespace
 
 Scheduler::Scheduler(client::Client& client, client::SharedInformers& informers,
-                     SchedulerOptions options, EventSink events, uint64_t seed)
+                     SchedulerOptions options, uint64_t seed)
     : client_(client),
       pods_(informers.For({.gvr = client::kPods})),
-      nodes_informer_(informers.For({.gvr = client::kNodes})),
+      nodes_(informers.For({.gvr = client::kNodes})),
+      used_(LookupsOf(informers).all()),
       options_(std::move(options)),
-      events_(std::move(events)),
+      events_(client, {options_.name, ""}),
       random_(seed),
-      plugins_(DefaultPlugins()) {}
+      framework_(DefaultPlugins(LookupsOf(informers))) {
+  used_.push_back(&pods_);
+  used_.push_back(&nodes_);
+}
 
 Scheduler::~Scheduler() {
   *alive_ = false;
   client_.executor().Cancel(timer_);
 }
 
+// Runs `f` unless this scheduler is gone by then.
+template <typename F>
+auto Scheduler::Guarded(F f) {
+  return [alive = alive_, f = std::move(f)](auto&&... args) mutable {
+    if (*alive) f(std::forward<decltype(args)>(args)...);
+  };
+}
+
 Duration Scheduler::Now() const { return client_.executor().clock().Monotonic(); }
 
 void Scheduler::Start() {
-  node_subscription_ =
-      nodes_informer_.Subscribe([this](const client::Change& change) { OnNode(change); });
+  node_subscription_ = nodes_.Subscribe([this](const client::Change& change) { OnNode(change); });
   pod_subscription_ = pods_.Subscribe([this](const client::Change& change) { OnPod(change); });
+}
+
+// ---- what the cluster says ----
+
+void Scheduler::Happened(const ClusterEvent& event) {
+  queue_.OnEvent(event, Now());
+  Wake();
 }
 
 void Scheduler::OnNode(const client::Change& change) {
   const std::string name(change.object().name());
   if (change.deleted()) {
-    NodeInfo& node = nodes_[name];
-    node.node = Object();
-    if (node.pods.empty()) nodes_.erase(name);
+    cluster_.RemoveNode(name);
   } else {
-    nodes_[name].SetNode(change.after);
+    cluster_.SetNode(change.after);
   }
   if (!NodeMatters(change)) return;
-  queue_.OnEvent(ClusterEvent::kNodeChanged, Now());
-  Wake();
+  Happened({.node = cluster_.FindNode(name), .node_before = change.before});
 }
 
 void Scheduler::OnPod(const client::Change& change) {
+  if (!change.added() && !change.deleted() && change.before.uid() != change.after.uid()) {
+    PodGone(change.before.uid());
+  }
   const Object& pod = change.object();
-  if (change.deleted() || IsTerminal(pod)) {
-    return PodGone(pod.uid(), !pod["spec"]["nodeName"].AsString().empty());
-  }
-  if (!change.added() && change.before.uid() != change.after.uid()) {
-    PodGone(change.before.uid(), true);
-  }
-  if (pod["spec"]["nodeName"].AsString().empty()) {
-    PodUnassigned(pod);
-  } else {
+  if (change.deleted() || IsTerminal(pod)) return PodGone(pod.uid());
+  if (HasNode(pod)) {
     PodAssigned(pod);
+  } else {
+    PodUnassigned(change);
   }
 }
 
-void Scheduler::PodGone(std::string_view uid, bool had_node) {
+void Scheduler::PodGone(std::string_view uid) {
   queue_.Remove(uid);
   assumed_.erase(std::string(uid));
-  const auto placed = placed_.find(std::string(uid));
-  if (placed != placed_.end()) {
-    nodes_[placed->second].RemovePod(uid);
-    placed_.erase(placed);
-  }
-  if (!had_node) return;
-  queue_.OnEvent(ClusterEvent::kPodGone, Now());
-  Wake();
+  nominated_.erase(std::string(uid));
+  if (PodPtr gone = cluster_.Unplace(uid)) Happened({.pod_before = std::move(gone)});
 }
 
 void Scheduler::PodAssigned(const Object& pod) {
-  const std::string uid(pod.uid());
-  const std::string node(pod["spec"]["nodeName"].AsString());
-  queue_.Remove(uid);
-  assumed_.erase(uid);
-  const auto placed = placed_.find(uid);
-  if (placed != placed_.end() && placed->second != node) nodes_[placed->second].RemovePod(uid);
-  nodes_[node].name = node;
-  nodes_[node].AddPod(MakePodInfo(pod));
-  placed_[uid] = node;
+  PodPtr info = MakePodInfo(pod);
+  queue_.Remove(info->uid);
+  nominated_.erase(info->uid);
+  const bool ours = assumed_.erase(info->uid) > 0;
+  const Placed* placed = cluster_.FindPod(info->uid);
+  PodPtr before = placed && !ours ? placed->pod : nullptr;
+  cluster_.Place(info, std::string(pod["spec"]["nodeName"].AsString()));
+  const bool same =
+      before && before->requests == info->requests && Equal(before->labels(), info->labels());
+  if (!same) Happened({.pod = std::move(info), .pod_before = std::move(before)});
 }
 
-void Scheduler::PodUnassigned(const Object& pod) {
-  const std::string_view scheduler = pod["spec"]["schedulerName"].AsString("default-scheduler");
-  if (scheduler != options_.name) return;
-  if (assumed_.contains(std::string(pod.uid()))) return;  // an old word about a Pod being bound
-  if (pod["metadata"]["deletionTimestamp"]) return queue_.Remove(pod.uid());
-  Enqueue(pod);
-}
-
-void Scheduler::Enqueue(const Object& pod) {
-  auto info = MakePodInfo(pod);
-  bool ready = true;
-  for (const auto& plugin : plugins_) ready = ready && plugin->PreEnqueue(*info).ok();
-  queue_.Add(std::move(info), ready, Now());
+void Scheduler::PodUnassigned(const client::Change& change) {
+  const Object& pod = change.after;
+  if (pod["spec"]["schedulerName"].AsString("default-scheduler") != options_.name) return;
+  if (assumed_.contains(pod.uid())) return;  // an old word about a Pod being bound
+  if (pod["metadata"]["deletionTimestamp"]) return PodGone(pod.uid());
+  PodPtr info = MakePodInfo(pod);
+  const std::string nominated(pod["status"]["nominatedNodeName"].AsString());
+  if (!nominated.empty()) nominated_[info->uid] = {info, nominated};
+  const bool ready = framework_.PreEnqueue(*info);
+  queue_.Add(std::move(info), ready, PodMatters(change), Now());
   Wake();
 }
+
+// ---- the loop ----
 
 void Scheduler::Wake() {
   if (step_posted_) return;
   step_posted_ = true;
-  client_.executor().Post([this, alive = alive_] {
-    if (!*alive) return;
+  client_.executor().Post(Guarded([this] {
     step_posted_ = false;
     Step();
-  });
+  }));
 }
 
 void Scheduler::Step() {
-  if (!pods_.synced() || !nodes_informer_.synced()) {
-    pods_.OnSynced([this, alive = alive_] {
-      if (*alive) Wake();
-    });
-    return;
+  for (client::Informer* informer : used_) {
+    if (!informer->synced()) return informer->OnSynced(Guarded([this] { Wake(); }));
   }
   if (ScheduleOne()) return Wake();
   ArmTimer();
@@ -164,62 +186,75 @@ void Scheduler::ArmTimer() {
   timer_ = 0;
   const auto wake = queue_.NextWake();
   if (!wake) return;
-  timer_ = client_.executor().After(std::max(Duration(0), *wake - Now()), [this, alive = alive_] {
-    if (*alive) Wake();
-  });
+  timer_ =
+      client_.executor().After(std::max(Duration(0), *wake - Now()), Guarded([this] { Wake(); }));
 }
 
 bool Scheduler::ScheduleOne() {
-  std::shared_ptr<const PodInfo> pod = queue_.Pop(Now());
+  PodPtr pod = queue_.Pop(Now());
   if (!pod) return false;
-  const uint64_t cycle = queue_.Cycle();
-  CycleState state;
-  state.pod = pod;
+  CycleState state{pod, {}};
   Diagnosis diagnosis;
   const std::vector<const NodeInfo*> feasible = Feasible(state, diagnosis);
   if (feasible.empty()) {
-    PostFilter(state, diagnosis);
-    Fail(std::move(pod), std::move(diagnosis), cycle);
+    Preempt(state, diagnosis);
+    Fail(pod, diagnosis);
   } else {
     Bind(std::move(pod), Best(state, feasible).name);
   }
   return true;
 }
 
-Verdict Scheduler::RunFilters(const CycleState& state, const NodeInfo& node) const {
-  for (const auto& plugin : plugins_) {
-    Verdict verdict = plugin->Filter(state, node);
-    if (verdict.ok()) continue;
-    verdict.plugin = plugin->name();
-    return verdict;
+Verdict Scheduler::Filter(const CycleState& state, const NodeInfo& node) const {
+  std::vector<PodPtr> coming;
+  for (const auto& [uid, nomination] : nominated_) {
+    if (nomination.node == node.name && uid != state.pod->uid &&
+        nomination.pod->priority >= state.pod->priority) {
+      coming.push_back(nomination.pod);
+    }
   }
-  return {};
+  if (!coming.empty()) {
+    CycleState later = state;
+    NodeInfo full = node;
+    for (PodPtr& pod : coming) framework_.Move(later, full, std::move(pod), 1);
+    Verdict verdict = framework_.Filter(later, full);
+    if (!verdict.ok()) return verdict;
+  }
+  // They may never come.
+  return framework_.Filter(state, node);
+}
+
+std::vector<const NodeInfo*> Scheduler::Candidates(CycleState& state, Diagnosis& diagnosis) const {
+  Framework::Left left;
+  diagnosis.pre_filter = framework_.PreFilter(state, cluster_, left);
+  if (!diagnosis.pre_filter.ok()) return {};
+  std::set<std::string_view> names;
+  for (const Plugin* plugin : left.by) names.insert(plugin->name());
+  std::vector<const NodeInfo*> candidates;
+  for (const auto& [name, node] : cluster_.nodes()) {
+    if (!left.nodes || left.nodes->contains(name)) {
+      candidates.push_back(&node);
+      continue;
+    }
+    Verdict verdict = Verdict::RejectForGood(
+        fmt::format("node(s) didn't satisfy plugin(s) [{}]", fmt::join(names, " ")));
+    verdict.plugin = left.by.front();
+    diagnosis.nodes[name] = std::move(verdict);
+  }
+  return candidates;
 }
 
 std::vector<const NodeInfo*> Scheduler::Feasible(CycleState& state, Diagnosis& diagnosis) {
-  NodeSet left;
-  for (const auto& plugin : plugins_) {
-    Verdict verdict = plugin->PreFilter(state, nodes_, left);
-    if (verdict.ok() || verdict.code == Code::kSkip) continue;
-    diagnosis.pre_filter = fmt::format("{}", fmt::join(verdict.reasons, ", "));
-    return {};
-  }
-  std::vector<const NodeInfo*> candidates;
-  for (const auto& [name, node] : nodes_) {
-    if (!node.node) continue;
-    if (left && !left->contains(name)) {
-      diagnosis.nodes[name] =
-          Verdict::RejectForGood("node(s) didn't satisfy plugin(s) [NodeAffinity]");
-      continue;
-    }
-    candidates.push_back(&node);
-  }
+  const std::vector<const NodeInfo*> candidates = Candidates(state, diagnosis);
+  const NodeInfo* nominated = NominatedNode(state.pod->uid);
+  const bool left = std::ranges::find(candidates, nominated) != candidates.end();
+  if (left && Filter(state, *nominated).ok()) return {nominated};
   std::vector<const NodeInfo*> found;
   const size_t wanted = FeasibleWanted(candidates.size());
   size_t looked = 0;
   for (; looked < candidates.size() && found.size() < wanted; ++looked) {
     const NodeInfo* node = candidates[(next_start_ + looked) % candidates.size()];
-    Verdict verdict = RunFilters(state, *node);
+    Verdict verdict = Filter(state, *node);
     if (verdict.ok()) {
       found.push_back(node);
     } else {
@@ -230,17 +265,9 @@ std::vector<const NodeInfo*> Scheduler::Feasible(CycleState& state, Diagnosis& d
   return found;
 }
 
-const NodeInfo& Scheduler::Best(const CycleState& state,
-                                const std::vector<const NodeInfo*>& nodes) {
+const NodeInfo& Scheduler::Best(CycleState& state, const std::vector<const NodeInfo*>& nodes) {
   if (nodes.size() == 1) return *nodes[0];
-  std::vector<int64_t> total(nodes.size(), 0);
-  std::vector<int64_t> scores(nodes.size());
-  for (const auto& plugin : plugins_) {
-    if (plugin->weight() == 0) continue;
-    for (size_t i = 0; i < nodes.size(); ++i) scores[i] = plugin->Score(state, *nodes[i]);
-    plugin->Normalize(scores);
-    for (size_t i = 0; i < nodes.size(); ++i) total[i] += plugin->weight() * scores[i];
-  }
+  const std::vector<int64_t> total = framework_.Score(state, cluster_, nodes);
   // Among equals each has the same chance.
   size_t best = 0;
   uint64_t equals = 1;
@@ -255,11 +282,11 @@ const NodeInfo& Scheduler::Best(const CycleState& state,
   return *nodes[best];
 }
 
-void Scheduler::Bind(std::shared_ptr<const PodInfo> pod, const std::string& node) {
+void Scheduler::Bind(PodPtr pod, const std::string& node) {
   // Assumed: counted on the node from now on.
-  nodes_[node].AddPod(pod);
-  placed_[pod->uid] = node;
-  assumed_[pod->uid] = node;
+  cluster_.Place(pod, node);
+  assumed_.insert(pod->uid);
+  nominated_.erase(pod->uid);
   api::Editor edit;
   api::Mut root = edit.Root();
   root.Set("kind", "Binding");
@@ -269,89 +296,139 @@ void Scheduler::Bind(std::shared_ptr<const PodInfo> pod, const std::string& node
   root["metadata"].Set("uid", pod->uid);
   root["target"].Set("kind", "Node");
   root["target"].Set("name", node);
-  client_.Create(client::kPods, NameOf(*pod), std::move(edit).Finish(),
+  ObjectName name = NameOf(*pod);
+  client_.Create(client::kPods, std::move(name), std::move(edit).Finish(),
                  {.field_manager = options_.name, .subresource = "binding"},
-                 [this, alive = alive_, pod, node](Result<Object> result) {
-                   if (!*alive) return;
+                 Guarded([this, pod, node](Result<Object> result) {
                    Status status;
                    if (!result) status = std::unexpected(std::move(result).error());
                    OnBound(pod, node, std::move(status));
-                 });
+                 }));
 }
 
-void Scheduler::OnBound(std::shared_ptr<const PodInfo> pod, const std::string& node,
-                        Status result) {
+void Scheduler::OnBound(PodPtr pod, const std::string& node, Status result) {
   if (result) {
-    ++bound_;
     queue_.Remove(pod->uid);
-    events_(pod->pod, "Normal", "Scheduled", "Binding",
-            fmt::format("Successfully assigned {} to {}", pod->key, node));
+    events_.Normal(pod->pod, "Scheduled",
+                   fmt::format("Successfully assigned {} to {}", pod->key, node));
     return;
   }
   log::Warning(kRoom, "binding failed pod={} node={}: {}", pod->key, node, result.error().message);
   // Unless the API has meanwhile said where the Pod is, it is nowhere.
-  if (assumed_.erase(pod->uid) > 0) {
-    nodes_[node].RemovePod(pod->uid);
-    placed_.erase(pod->uid);
-    queue_.OnEvent(ClusterEvent::kPodGone, Now());
-  }
+  if (assumed_.erase(pod->uid) > 0) Happened({.pod_before = cluster_.Unplace(pod->uid)});
   if (!queue_.Has(pod->uid)) return;
   if (result.error().Is("NotFound")) return queue_.Remove(pod->uid);
-  events_(pod->pod, "Warning", "FailedScheduling", "Scheduling",
-          fmt::format("running Bind plugin \"DefaultBinder\": {}", result.error().message));
-  queue_.Retry(std::move(pod), Now());
+  events_.Warning(pod->pod, "FailedScheduling",
+                  fmt::format("running Bind plugin \"DefaultBinder\": {}", result.error().message));
+  queue_.Retry(pod->uid, Now());
   Wake();
 }
 
-void Scheduler::PostFilter(const CycleState& state, Diagnosis& diagnosis) {
-  if (!diagnosis.pre_filter.empty() || nodes_.empty()) return;
+// ---- when no node fits ----
+
+void Scheduler::Preempt(const CycleState& state, Diagnosis& diagnosis) {
+  if (cluster_.nodes().empty()) return;
+  const FilterFunction filter = [this](const CycleState& s, const NodeInfo& n) {
+    return Filter(s, n);
+  };
   const Preemption found =
-      FindPreemption(state, nodes_, diagnosis,
-                     [this](const CycleState& s, const NodeInfo& n) { return RunFilters(s, n); });
+      PreemptionSearch{cluster_, framework_, diagnosis, filter, NominatedNode(state.pod->uid)}.Find(
+          state);
+  diagnosis.post_filter = found.message;
   if (found.node.empty()) {
-    diagnosis.post_filter = found.message;
+    if (found.tried) ClearNomination(*state.pod);
     return;
   }
-  diagnosis.nominated = found.node;
-  for (const auto& victim : found.victims) {
-    if (victim->pod["metadata"]["deletionTimestamp"]) continue;
-    events_(victim->pod, "Normal", "Preempted", "Preempting",
-            fmt::format("Preempted by pod {} on node {}", state.pod->uid, found.node));
-    client_.Delete(client::kPods, NameOf(*victim), {.uid = victim->uid}, [](Result<Object>) {});
+  for (const PodPtr& victim : found.victims)
+    if (!victim->deleting) Evict(victim, *state.pod, found.node);
+  Nominate(state.pod, found.node);
+}
+
+// A victim learns why before it goes.
+void Scheduler::Evict(const PodPtr& victim, const PodInfo& preemptor, const std::string& node) {
+  api::Editor edit;
+  api::Mut condition = edit.Root()["status"]["conditions"].Append();
+  condition.Set("type", kDisruptionTarget);
+  condition.Set("status", "True");
+  condition.Set("lastTransitionTime", FormatTime(client_.executor().clock().Now()));
+  condition.Set("reason", kPreemptedReason);
+  condition.Set("message",
+                fmt::format("{}: preempting to accommodate a higher priority pod", options_.name));
+  std::string told = fmt::format("Preempted by pod {} on node {}", preemptor.uid, node);
+  PatchStatus(*victim, std::move(edit),
+              Guarded([this, victim, told = std::move(told)](Result<Object> patched) mutable {
+                if (!patched) return;  // gone, or the next try will see
+                client_.Delete(client::kPods, NameOf(*victim), {.uid = victim->uid},
+                               Guarded([this, victim, told = std::move(told)](Result<Object> gone) {
+                                 if (gone) events_.Normal(victim->pod, "Preempted", told);
+                               }));
+              }));
+}
+
+void Scheduler::Fail(const PodPtr& pod, const Diagnosis& diagnosis) {
+  const std::string message = FitError(diagnosis, cluster_.nodes().size());
+  events_.Warning(pod->pod, "FailedScheduling", message);
+  SetUnschedulable(*pod, message);
+  std::set<const Plugin*> refused_by;
+  if (!diagnosis.pre_filter.ok()) refused_by.insert(diagnosis.pre_filter.plugin);
+  for (const auto& [node, verdict] : diagnosis.nodes) refused_by.insert(verdict.plugin);
+  queue_.Unschedulable(pod->uid, std::move(refused_by), Now());
+}
+
+// ---- nominations ----
+
+void Scheduler::Nominate(const PodPtr& pod, const std::string& node) {
+  // Lesser ones must look again: the room may no longer be theirs.
+  std::vector<PodPtr> lesser;
+  for (const auto& [uid, nomination] : nominated_) {
+    if (nomination.node == node && nomination.pod->priority < pod->priority)
+      lesser.push_back(nomination.pod);
   }
+  for (const PodPtr& other : lesser) ClearNomination(*other);
+  nominated_[pod->uid] = {pod, node};
 }
 
-void Scheduler::Fail(std::shared_ptr<const PodInfo> pod, Diagnosis diagnosis, uint64_t cycle) {
-  const size_t count =
-      static_cast<size_t>(std::count_if(nodes_.begin(), nodes_.end(), [](const auto& n) {
-        return static_cast<bool>(n.second.node);
-      }));
-  const std::string message = FitError(diagnosis, count);
-  events_(pod->pod, "Warning", "FailedScheduling", "Scheduling", message);
-  SetCondition(*pod, "Unschedulable", message, diagnosis.nominated);
-  queue_.Unschedulable(std::move(pod), cycle, Now());
+const NodeInfo* Scheduler::NominatedNode(std::string_view uid) const {
+  const auto at = nominated_.find(uid);
+  return at == nominated_.end() ? nullptr : cluster_.FindNode(at->second.node);
 }
 
-void Scheduler::SetCondition(const PodInfo& pod, std::string_view reason,
-                             const std::string& message, const std::string& nominated) {
+void Scheduler::ClearNomination(const PodInfo& pod) {
+  if (nominated_.erase(pod.uid) == 0) return;
+  api::Editor edit;
+  edit["status"]["nominatedNodeName"].SetNull();
+  PatchStatus(pod, std::move(edit), [](Result<Object>) {});
+}
+
+// ---- the Pod's status ----
+
+void Scheduler::SetUnschedulable(const PodInfo& pod, const std::string& message) {
+  const auto nomination = nominated_.find(pod.uid);
+  const std::string nominated = nomination == nominated_.end() ? "" : nomination->second.node;
+  const bool same =
+      nominated.empty() || pod.pod["status"]["nominatedNodeName"].AsString() == nominated;
+  bool told = false;
   for (api::Value condition : pod.pod["status"]["conditions"].items()) {
-    if (condition["type"].AsString() == "PodScheduled" &&
-        condition["message"].AsString() == message && nominated.empty()) {
-      return;
-    }
+    if (condition["type"].AsString() == "PodScheduled")
+      told = condition["message"].AsString() == message;
   }
+  if (same && told) return;
   api::Editor edit;
   api::Mut condition = edit.Root()["status"]["conditions"].Append();
   condition.Set("type", "PodScheduled");
   condition.Set("status", "False");
   condition["lastProbeTime"].SetNull();
   condition.Set("lastTransitionTime", FormatTime(client_.executor().clock().Now()));
-  condition.Set("reason", reason);
+  condition.Set("reason", "Unschedulable");
   condition.Set("message", message);
-  if (!nominated.empty()) edit.Root()["status"].Set("nominatedNodeName", nominated);
-  edit.Root()["metadata"].Set("uid", pod.uid);
+  if (!nominated.empty()) edit["status"].Set("nominatedNodeName", nominated);
+  PatchStatus(pod, std::move(edit), [](Result<Object>) {});
+}
+
+void Scheduler::PatchStatus(const PodInfo& pod, api::Editor edit, client::Callback<Object> done) {
+  edit["metadata"].Set("uid", pod.uid);
   client_.Patch(client::kPods, NameOf(pod), client::PatchType::kStrategic, std::move(edit).Finish(),
-                {.field_manager = options_.name, .subresource = "status"}, [](Result<Object>) {});
+                {.field_manager = options_.name, .subresource = "status"}, std::move(done));
 }
 
 }  // namespace sextant::scheduler
