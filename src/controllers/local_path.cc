@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "controllers/objects.h"
+#include "scheduler/claims.h"
+
 namespace sextant::controllers {
 namespace {
 
+using namespace scheduler;  // claims.h
 using api::Editor;
 using api::Mut;
 using api::Object;
@@ -53,8 +57,8 @@ Object VolumeFor(const Object& claim, const Object& storage_class, const Object&
   spec["hostPath"].Set("path",
                        fmt::format("{}/{}_{}_{}", kBasePath, name, claim.ns(), claim.name()));
   spec["hostPath"].Set("type", "DirectoryOrCreate");
-  SetClaimReference(spec["claimRef"], claim);
   SetAffinity(spec, node["metadata"]["labels"][kHostname].AsString(node.name()));
+  SetClaimReference(spec["claimRef"], claim);
   return std::move(edit).Finish();
 }
 
@@ -65,16 +69,9 @@ LocalPathProvisioner::LocalPathProvisioner(Deps deps)
       claims_(*this, kClaims),
       volumes_(*this, kVolumes),
       classes_(Use(kStorageClasses)),
-      pods_(Use(client::kPods)),
       nodes_(Use(client::kNodes)) {
   Hear(claims_.cache(), [this](const Change& change) { Enqueue(change.name()); });
   Hear(volumes_.cache(), [this](const Change& change) { Enqueue(change.name()); });
-  Hear(pods_, [this](const Change& change) {
-    if (change.deleted() || change.after["spec"]["nodeName"].AsString().empty()) return;
-    if (change.before && !change.before["spec"]["nodeName"].AsString().empty()) return;
-    for (const std::string& claim : ClaimNames(change.after))
-      Enqueue({std::string(change.after.ns()), claim});
-  });
 }
 
 void LocalPathProvisioner::Reconcile(const ObjectName& key, Done done) {
@@ -90,20 +87,7 @@ void LocalPathProvisioner::SyncClaim(const Object& claim, const std::shared_ptr<
   if (IsDeleting(claim) || !claim["spec"]["volumeName"].AsString().empty()) return;
   const Object storage_class = classes_.Get({"", StorageClassOf(claim)});
   if (storage_class["provisioner"].AsString() != kName) return;
-  if (DelaysBinding(storage_class) && !HasAnnotation(claim, kSelectedNode)) {
-    return SelectNode(claim, join);
-  }
   if (AnnotationOf(claim, kProvisioner) == kName) Provision(claim, storage_class, join);
-}
-
-void LocalPathProvisioner::SelectNode(const Object& claim, const std::shared_ptr<Join>& join) {
-  for (const Object& pod : pods_.List(claim.ns())) {
-    const std::string_view node = pod["spec"]["nodeName"].AsString();
-    if (node.empty() || !UsesClaim(pod, claim.name())) continue;
-    Editor edit(claim);
-    edit["metadata"]["annotations"].Set(kSelectedNode, node);
-    return claims_.Update(claims_.Finish(std::move(edit)), join->Piece());
-  }
 }
 
 void LocalPathProvisioner::Provision(const Object& claim, const Object& storage_class,

@@ -1,13 +1,13 @@
 // The provisioner rancher.io/local-path, simulated: what kind installs for its class `standard`.
 //
-// A claim gets a hostPath volume on the node of the Pod that uses it. The directory lies on the
-// simulated node's own disk; that it is not larger than asked for nobody checks, as there. Until
-// the scheduler chooses nodes for claims, the first Pod with a node decides (annotation
-// selected-node). Source: github.com/rancher/local-path-provisioner (provisioner.go), its library
+// A claim gets a hostPath volume on the node that the scheduler chose for its Pod. The directory
+// lies on the simulated node's own disk; that no more is written than was asked for nobody checks,
+// as there.
+//
+// Source: github.com/rancher/local-path-provisioner (provisioner.go), its library
 // sig-storage-lib-external-provisioner (controller.go), kind's const_storage.go.
 #pragma once
 
-#include "controllers/claims.h"
 #include "controllers/reconciler.h"
 
 namespace sextant::controllers {
@@ -21,7 +21,6 @@ class LocalPathProvisioner : public Reconciler {
 
  private:
   void SyncClaim(const api::Object& claim, const std::shared_ptr<Join>& join);
-  void SelectNode(const api::Object& claim, const std::shared_ptr<Join>& join);
   void Provision(const api::Object& claim, const api::Object& storage_class,
                  const std::shared_ptr<Join>& join);
   void SyncVolume(const api::Object& volume, const std::shared_ptr<Join>& join);
@@ -29,7 +28,6 @@ class LocalPathProvisioner : public Reconciler {
   Writer claims_;
   Writer volumes_;
   client::Informer& classes_;
-  client::Informer& pods_;
   client::Informer& nodes_;
 };
 

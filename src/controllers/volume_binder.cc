@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include "api/default_class.h"
+#include "controllers/objects.h"
+#include "scheduler/claims.h"
 
 namespace sextant::controllers {
 namespace {
 
+using namespace scheduler;  // claims.h
 using api::Editor;
 using api::Mut;
 using api::Object;
@@ -87,7 +90,8 @@ void VolumeBinder::SyncUnbound(const Object& claim, const Ends& join) {
   const std::string class_name = StorageClassOf(claim);
   const Object storage_class = class_name.empty() ? Object() : classes_.Get({"", class_name});
   const bool delays = DelaysBinding(storage_class);
-  const Object volume = MatchingVolume(volumes_.cache().List(), claim, delays);
+  const Object volume = MatchingVolume(volumes_.cache().List(), claim,
+                                       delays ? Where::kNowhereYet : Where::kAnywhere);
   if (volume) return Bind(volume, claim, join);
   if (TakeDefaultClass(claim, join)) return;
   if (delays && !HasAnnotation(claim, kSelectedNode)) {
@@ -207,10 +211,7 @@ void VolumeBinder::Bind(const Object& volume, const Object& claim, const Ends& j
 }
 
 void VolumeBinder::BindVolume(const Object& volume, const Object& claim, const Ends& join) {
-  Editor edit(volume);
-  if (!IsBoundTo(volume, claim)) edit["metadata"]["annotations"].Set(kBoundByController, kYes);
-  SetClaimReference(edit["spec"]["claimRef"], claim);
-  volumes_.Update(volumes_.Finish(std::move(edit)), join->Piece());
+  volumes_.Update(volumes_.Finish(Editor(BoundToClaim(volume, claim))), join->Piece());
 }
 
 void VolumeBinder::BindClaim(const Object& volume, const Object& claim, const Ends& join) {

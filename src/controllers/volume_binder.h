@@ -2,12 +2,12 @@
 // does with a released volume what its policy says.
 //
 // Every round writes at most one object of a pair (volume, its status, claim, its status); the
-// change of it starts the next round. Volumes of classes that wait for a Pod are bound when the
-// claim names a node (annotation selected-node).
+// change of it starts the next round. For claims of a class that waits for a Pod the scheduler
+// chooses: a volume, or the node where one is to be made (annotation selected-node).
+//
 // Source: pkg/controller/volume/persistentvolume/pv_controller.go at v1.36.3.
 #pragma once
 
-#include "controllers/claims.h"
 #include "controllers/reconciler.h"
 
 namespace sextant::controllers {

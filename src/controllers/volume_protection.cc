@@ -2,9 +2,13 @@
 
 #include <algorithm>
 
+#include "controllers/objects.h"
+#include "scheduler/claims.h"
+
 namespace sextant::controllers {
 namespace {
 
+using namespace scheduler;  // claims.h
 using api::Editor;
 using api::Mut;
 using api::Object;

@@ -2,7 +2,6 @@
 // Source: pkg/controller/volume/pvcprotection, pvprotection at v1.36.3.
 #pragma once
 
-#include "controllers/claims.h"
 #include "controllers/reconciler.h"
 
 namespace sextant::controllers {

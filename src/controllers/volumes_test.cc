@@ -2,12 +2,13 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include "controllers/claims.h"
 #include "controllers/testing.h"
+#include "scheduler/claims.h"
 
 namespace sextant::controllers {
 namespace {
 
+using namespace scheduler;  // claims.h
 using api::Object;
 using testing::Cluster;
 using ::testing::Contains;
@@ -42,6 +43,12 @@ class VolumesTest : public ::testing::Test {
       {{"name":"c","image":"x"}}],"volumes":[{{"name":"v","persistentVolumeClaim":{{
       "claimName":"{}"}}}}]}}}})",
                                name, claim));
+  }
+  // As the scheduler does it before it binds a Pod.
+  void SelectNode(const std::string& claim) {
+    cluster.Patch(
+        kClaims, {"default", claim},
+        fmt::format(R"({{"metadata":{{"annotations":{{"{}":"node-1"}}}}}})", kSelectedNode));
   }
   Object GetClaim(const std::string& name) { return cluster.Get(kClaims, {"default", name}); }
   Object GetVolume(const std::string& name) { return cluster.Get(kVolumes, {"", name}); }
@@ -180,10 +187,9 @@ TEST_F(VolumesTest, TheDefaultClassMakesAVolumeWhereThePodIs) {
                        "binding"));
   EXPECT_THAT(cluster.List(kVolumes), IsEmpty());
   Pod("user", "data");
-  cluster.Play();
+  SelectNode("data");
   const Object claim = GetClaim("data");
   EXPECT_EQ(Phase(claim), "Bound");
-  EXPECT_EQ(AnnotationOf(claim, kSelectedNode), "node-1");
   EXPECT_EQ(AnnotationOf(claim, kProvisioner), "rancher.io/local-path");
   const std::string name = fmt::format("pvc-{}", claim.uid());
   const Object volume = GetVolume(name);
@@ -203,11 +209,8 @@ TEST_F(VolumesTest, TheDefaultClassMakesAVolumeWhereThePodIs) {
 TEST_F(VolumesTest, AProvisionedVolumeGoesWithItsClaim) {
   cluster.Create(kStorageClasses, kStandard);
   Claim("data");
-  Pod("user", "data");
-  cluster.Play();
+  SelectNode("data");
   ASSERT_EQ(cluster.List(kVolumes).size(), 1U);
-  cluster.Delete(client::kPods, {"default", "user"});
-  cluster.Play();
   Delete("data");
   EXPECT_FALSE(GetClaim("data"));
   EXPECT_THAT(cluster.List(kVolumes), IsEmpty());

@@ -52,8 +52,9 @@ TEST_P(Unsynced, WaitsForEveryList) {
 }
 INSTANTIATE_TEST_SUITE_P(Lists, Unsynced,
                          ::testing::Values("pods", "nodes", "namespaces", "services",
-                                           "replicationcontrollers", "replicasets",
-                                           "statefulsets"));
+                                           "replicationcontrollers", "replicasets", "statefulsets",
+                                           "persistentvolumeclaims", "persistentvolumes",
+                                           "storageclasses"));
 
 // One node, one Pod: where it goes, or what FailedScheduling says.
 struct FitCase {

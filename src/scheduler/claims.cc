@@ -1,17 +1,21 @@
-#include "controllers/claims.h"
+#include "scheduler/claims.h"
 
 #include <algorithm>
 
 #include "api/quantity.h"
 #include "api/selector.h"
+#include "scheduler/affinity.h"
 
-namespace sextant::controllers {
+namespace sextant::scheduler {
 namespace {
 
 using api::Object;
 using api::Quantity;
 using api::Value;
+using client::ObjectName;
 
+constexpr std::string_view kNoProvisioner = "kubernetes.io/no-provisioner";
+constexpr std::string_view kYes = "yes";
 constexpr std::string_view kClassBeta = "volume.beta.kubernetes.io/storage-class";
 
 Quantity CapacityOf(const Object& volume) {
@@ -20,6 +24,10 @@ Quantity CapacityOf(const Object& volume) {
 
 Quantity RequestOf(const Object& claim) {
   return Quantity::ParseOrZero(claim["spec"]["resources"]["requests"]["storage"].AsString());
+}
+
+bool IsGoing(const Object& object) {
+  return static_cast<bool>(object["metadata"]["deletionTimestamp"]);
 }
 
 std::string_view ModeOf(const Object& object) {
@@ -69,6 +77,14 @@ bool DelaysBinding(const Object& storage_class) {
   return storage_class["volumeBindingMode"].AsString() == "WaitForFirstConsumer";
 }
 
+bool Provisions(const Object& storage_class) {
+  return storage_class && storage_class["provisioner"].AsString() != kNoProvisioner;
+}
+
+bool IsBound(const Object& claim) {
+  return HasAnnotation(claim, kBindCompleted) && !claim["spec"]["volumeName"].AsString().empty();
+}
+
 std::vector<std::string> ClaimNames(const Object& pod) {
   std::vector<std::string> names;
   for (Value volume : pod["spec"]["volumes"].items()) {
@@ -83,6 +99,19 @@ bool UsesClaim(const Object& pod, std::string_view claim) {
   return std::ranges::find(names, claim) != names.end();
 }
 
+ObjectName ClaimOfVolume(const Object& volume) {
+  const Value ref = volume["spec"]["claimRef"];
+  return {std::string(ref["namespace"].AsString()), std::string(ref["name"].AsString())};
+}
+
+bool IsBoundTo(const Object& volume, const Object& claim) {
+  const Value ref = volume["spec"]["claimRef"];
+  const ObjectName name{std::string(claim.ns()), std::string(claim.name())};
+  if (!ref || ClaimOfVolume(volume) != name) return false;
+  const std::string_view uid = ref["uid"].AsString();
+  return uid.empty() || uid == claim.uid();
+}
+
 void SetClaimReference(api::Mut ref, const Object& claim) {
   ref.Set("kind", "PersistentVolumeClaim");
   ref.Set("namespace", claim.ns());
@@ -92,20 +121,20 @@ void SetClaimReference(api::Mut ref, const Object& claim) {
   ref.Set("resourceVersion", claim.resource_version());
 }
 
-ObjectName ClaimOfVolume(const Object& volume) {
-  const Value ref = volume["spec"]["claimRef"];
-  return {std::string(ref["namespace"].AsString()), std::string(ref["name"].AsString())};
+Object BoundToClaim(const Object& volume, const Object& claim) {
+  api::Editor edit(volume);
+  if (!IsBoundTo(volume, claim)) edit["metadata"]["annotations"].Set(kBoundByController, kYes);
+  SetClaimReference(edit["spec"]["claimRef"], claim);
+  return std::move(edit).Finish();
 }
 
-bool IsBoundTo(const Object& volume, const Object& claim) {
-  const Value ref = volume["spec"]["claimRef"];
-  if (!ref || !(ClaimOfVolume(volume) == NameOf(claim))) return false;
-  const std::string_view uid = ref["uid"].AsString();
-  return uid.empty() || uid == claim.uid();
+bool IsUsableOn(const Object& volume, Value node) {
+  const Value required = volume["spec"]["nodeAffinity"]["required"];
+  return !required || MatchesNodeSelector(required, node);
 }
 
 std::string WhyUnfit(const Object& volume, const Object& claim) {
-  if (IsDeleting(volume)) {
+  if (IsGoing(volume)) {
     return "the volume is marked for deletion \"" + std::string(volume.name()) + "\"";
   }
   if (CapacityOf(volume) < RequestOf(claim)) return "requested PV is too small";
@@ -115,19 +144,23 @@ std::string WhyUnfit(const Object& volume, const Object& claim) {
   return {};
 }
 
-Object MatchingVolume(const std::vector<Object>& volumes, const Object& claim, bool delayed) {
+Object MatchingVolume(const std::vector<Object>& volumes, const Object& claim, Where where,
+                      Value node) {
   Object best;
   for (const Object& volume : volumes) {
     if (IsBoundTo(volume, claim)) {
-      const bool fits = !IsDeleting(volume) && ModeOf(volume) == ModeOf(claim) &&
+      const bool fits = !IsGoing(volume) && ModeOf(volume) == ModeOf(claim) &&
                         !(CapacityOf(volume) < RequestOf(claim));
       if (fits) return volume;
       continue;
     }
-    if (delayed || !IsFreeFor(volume, claim) || !WhyUnfit(volume, claim).empty()) continue;
+    if (where == Where::kNowhereYet || !IsFreeFor(volume, claim) ||
+        !WhyUnfit(volume, claim).empty())
+      continue;
+    if (where == Where::kOnNode && !IsUsableOn(volume, node)) continue;
     if (!best || CapacityOf(volume) < CapacityOf(best)) best = volume;
   }
   return best;
 }
 
-}  // namespace sextant::controllers
+}  // namespace sextant::scheduler
