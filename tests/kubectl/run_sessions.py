@@ -11,6 +11,7 @@ A session is a text file `NAME.session`:
   # alone                optional: no other session runs beside it (nodes, all GPUs)
   # own lab              optional: starts its lab itself
   # needs helm3          optional: skipped where this tool is missing
+  # needs $NAME          optional: skipped where this environment variable is missing
   # Any other comment.
   $ kubectl get pod web                   a command of bash; its output and error follow
   NAME   READY   STATUS    RESTARTS   AGE
@@ -191,6 +192,9 @@ class Stage:
         folder = self.root / session.name
         folder.mkdir()
         environment = dict(self.environment, KUBECONFIG=str(folder / "kubeconfig"))
+        for need in session.needs:
+            if need.startswith("$"):
+                environment[need[1:]] = os.environ[need[1:]]
         if session.own_lab:
             environment["SEXTANT_HOME"] = str(folder / "state")
         else:
@@ -215,6 +219,10 @@ class Stage:
         return report
 
 
+def is_there(need, tools):
+    return need[1:] in os.environ if need.startswith("$") else (tools / need).exists()
+
+
 def main():
     here = pathlib.Path(__file__).resolve().parent
     parser = argparse.ArgumentParser(description="Replays transcripts of kubectl and helm.")
@@ -230,9 +238,9 @@ def main():
     paths = sorted(given.folder.glob("*.session"))
     sessions = []
     for session in (Session(p) for p in paths if not given.sessions or p.stem in given.sessions):
-        missing = [tool for tool in session.needs if not (given.tools / tool).exists()]
+        missing = [need for need in session.needs if not is_there(need, given.tools)]
         if missing:
-            print(f"skip {session.name}: no {given.tools}/{missing[0]}: run ./dev tools")
+            print(f"skip {session.name}: no {missing[0]}")
         else:
             sessions.append(session)
     report = []
