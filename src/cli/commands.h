@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "lab/config.h"
 
@@ -21,7 +22,7 @@ struct UpOptions {
   std::vector<std::string> gpu_pools;  // NAME=MODEL[:COUNT]
   std::string gpu_nodes;               // first, all, or names with commas
   std::string gpu_allocation = "plugin";
-  int nodes = 0;  // workers, without --config
+  int nodes = -1;  // workers, without --config; -1: not given
   std::string runtime = "auto";
   std::string wait;  // a Go duration; empty: not
   std::string kubeconfig;
@@ -30,21 +31,41 @@ struct UpOptions {
   int port = -1;  // -1: not given
   bool ephemeral = false;
   bool foreground = false;
-  bool as_kind = false;  // kind's names and words
+  std::string image;         // kind's: of another minor it is an error
+  bool retain = false;       // kind's: keep what did not start, with its log
+  bool as_kind = false;      // kind's names and words
+  bool called_kind = false;  // the program's own name
 };
 int Up(const UpOptions& options);
 
-// The process that runs a lab; started by Up and Start, writes one JSON line to descriptor 3.
-int RunLab(const std::string& name, const std::string& wait);
+// What --wait says: a Go duration, empty or 0 for not at all, at most a day.
+Result<Duration> ParseWait(const std::string& text);
+
+// Where the process of a lab reports to the one that started it: one JSON line when it serves, one
+// more after `wait`.
+inline constexpr int kReportFd = 3;
+
+// The process that runs a lab: started by Up and Start, or Up itself in the foreground. `created`:
+// a new lab, removed again if it does not come up.
+int RunLab(const std::string& name, Duration wait, bool created);
 
 int Down(const std::string& name, const std::string& kubeconfig, bool as_kind);
 int Stop(const std::string& name);
 int Start(const std::string& name, const std::string& wait);
 int List(Output output);
 int LabStatusOf(const std::string& name, Output output);
-int GetClusters();  // names only, as kind prints them
 int Kubeconfig(const std::string& name);
 int GetNodes(const std::string& name, Output output);
+
+// kind's words beyond those.
+std::string KindName(const std::string& given);  // --name, else $KIND_CLUSTER_NAME, else "kind"
+int GetClusters();                               // names only, as kind prints them
+int GetAllNodes();
+int DeleteCluster(const std::string& name, const std::string& kubeconfig);
+int DeleteClusters(const std::vector<std::string>& names, bool all, const std::string& kubeconfig);
+int ExportKubeconfig(const std::string& name, const std::string& kubeconfig);
+int ExportLogs(const std::string& name, const std::string& directory);  // empty: a new one in /tmp
+int Load(const std::vector<std::string>& images);
 
 enum class NodeAction { kAdd, kRemove, kStop, kStart };
 int Node(NodeAction action, const std::string& name, const std::string& node);

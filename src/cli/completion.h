@@ -5,6 +5,6 @@
 
 namespace sextant::cli {
 
-int Completion(const std::string& shell);  // bash, zsh, fish
+int Completion(const std::string& program, const std::string& shell);  // bash, zsh, fish
 
 }  // namespace sextant::cli

@@ -70,7 +70,11 @@ int NvidiaSmi(const std::string& name, const std::string& node_name,
   auto node = (*session)->calls().Get(client::kNodes, {"", node_name});
   if (!node) return Report(node.error());
   gpu::Inventory cards;
-  const std::string pool_name((*node)["metadata"]["labels"][lab::kPoolLabel].AsString());
+  auto topologies = (*session)->calls().List(
+      client::kConfigMaps, {.field_selector = fmt::format("metadata.name={}", lab::kTopologyName)});
+  if (!topologies) return Report(topologies.error());
+  const std::string key = lab::PoolLabelKey(topologies->items);
+  const std::string pool_name((*node)["metadata"]["labels"][key].AsString());
   if (!pool_name.empty()) {
     auto pool = (*session)->calls().Get(client::kGpuPools, {"", pool_name});
     if (!pool) return Report(pool.error());

@@ -5,6 +5,7 @@
 
 #include "api/json.h"
 #include "base/file.h"
+#include "base/quote.h"
 #include "base/version.h"
 #include "cli/commands.h"
 #include "cli/process.h"
@@ -36,7 +37,6 @@ std::vector<std::string> NodeNames(const lab::LabState& state, const lab::LabRec
 }  // namespace
 
 int Down(const std::string& name, const std::string& kubeconfig, bool as_kind) {
-  if (as_kind) fmt::print(stderr, "Deleting cluster \"{}\" ...\n", name);
   auto state = as_kind ? lab::LabState::Of(name) : FindLab(name);
   if (!state) return Report(state.error());
   if (!state->exists()) return 0;  // kind deletes what is not there without a word
@@ -49,7 +49,12 @@ int Down(const std::string& name, const std::string& kubeconfig, bool as_kind) {
     }
   }
   if (auto removed = state->Remove(); !removed) return Report(removed.error());
-  if (as_kind) fmt::print(stderr, "Deleted nodes: {}\n", record ? record->config.name : name);
+  if (!as_kind) fmt::print(stderr, "The lab {} is down, its state removed\n", state->name());
+  if (as_kind && record) {
+    std::vector<std::string> nodes;
+    for (const lab::NodeConfig& node : record->config.nodes) nodes.push_back(Quote(node.name));
+    fmt::print(stderr, "Deleted nodes: [{}]\n", fmt::join(nodes, " "));
+  }
   return 0;
 }
 
@@ -74,16 +79,27 @@ int Start(const std::string& name, const std::string& wait) {
   if (!state) return Report(state.error());
   auto record = state->Read();
   if (!record) return Report(record.error());
+  auto limit = ParseWait(wait);
+  if (!limit) return Report(limit.error());
   if (state->running()) {
     fmt::print(stderr, "The lab {} is running already\n", state->name());
     return 0;
   }
-  return Launch(*state, *record, {.wait = wait});
+  if (record->ephemeral) {
+    return Report(
+        UsageError(fmt::format("the lab {} was ephemeral and is gone with its process: `sextant up "
+                               "--name {}` makes a new one",
+                               state->name(), state->name())));
+  }
+  return Launch(*state, *record, {.wait = *limit});
 }
 
 int List(Output output) {
   auto names = lab::LabState::List();
   if (!names) return Report(names.error());
+  if (names->empty() && output == Output::kText) {
+    fmt::print(stderr, "there is no lab; `sextant up` makes one\n");
+  }
   api::Editor edit;
   edit.Root().SetList();
   for (const std::string& name : *names) {
@@ -97,14 +113,6 @@ int List(Output output) {
     }
   }
   if (output == Output::kJson) Print(std::move(edit).Finish());
-  return 0;
-}
-
-int GetClusters() {
-  auto names = lab::LabState::List();
-  if (!names) return Report(names.error());
-  if (names->empty()) fmt::print(stderr, "No clusters found.\n");
-  for (const std::string& name : *names) fmt::print("{}\n", name);
   return 0;
 }
 
@@ -135,12 +143,13 @@ int LabStatusOf(const std::string& name, Output output) {
     Print(std::move(edit).Finish());
     return 0;
   }
-  fmt::print(
-      "lab      {} ({})\nserver   {}\npid      {}\nnodes    {}\nversion  {}\nruntime  {}\n"
-      "context  {}\nstate    {}\n",
-      state->name(), running ? "running, simulated GPUs" : "stopped", status->server, status->pid,
-      fmt::join(nodes, ", "), version::kKubernetes, status->runtime, record->context,
-      state->directory());
+  fmt::print("lab      {} ({})\n", state->name(), running ? "running, simulated GPUs" : "stopped");
+  if (running) {
+    fmt::print("server   {}\npid      {}\nruntime  {}\n", status->server, status->pid,
+               status->runtime);
+  }
+  fmt::print("nodes    {}\nversion  {}\ncontext  {}\nstate    {}\n", fmt::join(nodes, ", "),
+             version::kKubernetes, record->context, state->directory());
   if (!status->explanation.empty()) fmt::print("note     {}\n", status->explanation);
   return 0;
 }

@@ -26,8 +26,12 @@ struct Parsed {
   std::string output = "text";
   std::string node;
   std::string shell;
+  std::string directory;
   std::vector<std::string> rest;
-  bool ignored = false;
+  bool all = false;
+  bool internal = false;
+  bool quiet = false;
+  int verbosity = 0;
 
   Output form() const { return output == "json" ? Output::kJson : Output::kText; }
 };
@@ -49,7 +53,6 @@ CLI::App* Sub(CLI::App& app, const char* name, const char* help, Parsed& p,
 }
 
 void AddUpOptions(CLI::App& app, UpOptions& up) {
-  app.add_option("--name", up.name, "name of the lab");
   app.add_option("--config", up.config_file, "a kind v1alpha4 file, - for standard input");
   app.add_option("--wait", up.wait, "wait until the nodes are Ready with their GPUs, e.g. 60s");
   app.add_option("--kubeconfig", up.kubeconfig, "kubeconfig file to add the context to");
@@ -57,6 +60,7 @@ void AddUpOptions(CLI::App& app, UpOptions& up) {
 
 void DefineUp(CLI::App& app, Parsed& p) {
   CLI::App* up = Sub(app, "up", "Start a lab with simulated GPUs", p, [&p] { return Up(p.up); });
+  up->add_option("--name", p.up.name, "name of the lab (default: the file's, else gpu-lab)");
   AddUpOptions(*up, p.up);
   up->add_option("--gpu-pool", p.up.gpu_pools, "NAME=MODEL[:COUNT], repeatable (see models)");
   up->add_option("--gpu-nodes", p.up.gpu_nodes,
@@ -64,8 +68,11 @@ void DefineUp(CLI::App& app, Parsed& p) {
   up->add_option("--gpu-allocation", p.up.gpu_allocation, "plugin or dra")
       ->check(CLI::IsMember({"plugin", "dra"}))
       ->capture_default_str();
-  up->add_option("--nodes", p.up.nodes, "number of workers (default 2)");
-  up->add_option("--runtime", p.up.runtime, "auto, process or simulated")->capture_default_str();
+  up->add_option("--nodes", p.up.nodes, "number of workers (default 2)")
+      ->check(CLI::Range(0, static_cast<int>(lab::kMaxNodes) - 1));
+  up->add_option("--runtime", p.up.runtime, "how Pods run: processes up to 64 nodes (auto)")
+      ->check(CLI::IsMember({"auto", "process", "simulated"}))
+      ->capture_default_str();
   up->add_option("--context-name", p.up.context_name, "default: sextant-<name>");
   up->add_option("--listen", p.up.listen, "address of the API server (default 127.0.0.1)");
   up->add_option("--port", p.up.port, "port of the API server (default: a free one)")
@@ -94,32 +101,93 @@ void DefineLabs(CLI::App& app, Parsed& p) {
       p);
 }
 
-void DefineKind(CLI::App& app, Parsed& p) {
+int Refuse(std::string_view what) { return Report(UsageError(what)); }
+
+// kind's own flags, with its letters.
+void AddKindName(CLI::App& app, std::string& name) {
+  app.add_option("-n,--name", name, "the cluster (default: $KIND_CLUSTER_NAME, else kind)");
+}
+
+void DefineKindCreate(CLI::App& app, Parsed& p) {
   CLI::App* create = app.add_subcommand("create", "kind's words: create cluster");
-  create->require_subcommand(1);
+  create->require_subcommand(1)->fallthrough();
   CLI::App* cluster = Sub(*create, "cluster", "Create a cluster", p, [&p] {
     p.up.as_kind = true;
     return Up(p.up);
   });
+  cluster->fallthrough();
+  AddKindName(*cluster, p.up.name);
   AddUpOptions(*cluster, p.up);
-  cluster->add_option("--image", p.rest, "ignored: nodes are simulated")->expected(1);
-  cluster->add_flag("--retain", p.ignored, "ignored: nothing is left of what did not start");
-  CLI::App* remove = app.add_subcommand("delete", "kind's words: delete cluster");
-  remove->require_subcommand(1);
-  CLI::App* gone = Sub(*remove, "cluster", "Delete a cluster", p,
-                       [&p] { return Down(p.name.empty() ? "kind" : p.name, p.kubeconfig, true); });
-  AddName(*gone, p);
-  gone->add_option("--kubeconfig", p.kubeconfig, "kubeconfig file to take the context out of");
+  cluster->add_option("--image", p.up.image,
+                      "node image: a tag of another minor than 1.36 is an error; else no effect, "
+                      "nodes are simulated");
+  cluster->add_flag("--retain", p.up.retain, "keep what did not start, with its log");
+}
+
+void DefineKindDelete(CLI::App& app, Parsed& p) {
+  CLI::App* remove = app.add_subcommand("delete", "kind's words: delete cluster, clusters");
+  remove->require_subcommand(1)->fallthrough();
+  CLI::App* one = Sub(*remove, "cluster", "Delete a cluster", p,
+                      [&p] { return DeleteCluster(p.name, p.kubeconfig); });
+  one->fallthrough();
+  AddKindName(*one, p.name);
+  CLI::App* many = Sub(*remove, "clusters", "Delete the clusters named, or all", p,
+                       [&p] { return DeleteClusters(p.rest, p.all, p.kubeconfig); });
+  many->fallthrough();
+  many->add_option("names", p.rest, "names of clusters");
+  many->add_flag("-A,--all", p.all, "all of them");
+  for (CLI::App* sub : {one, many}) {
+    sub->add_option("--kubeconfig", p.kubeconfig, "kubeconfig file to take the context out of");
+  }
+}
+
+void DefineKindGet(CLI::App& app, Parsed& p) {
   CLI::App* get = app.add_subcommand("get", "kind's words: get clusters, nodes, kubeconfig");
-  get->require_subcommand(1);
-  Sub(*get, "clusters", "List the clusters", p, [] { return GetClusters(); });
-  CLI::App* nodes =
-      Sub(*get, "nodes", "List a cluster's nodes", p, [&p] { return GetNodes(p.name, p.form()); });
-  AddName(*nodes, p);
+  get->require_subcommand(1)->fallthrough();
+  Sub(*get, "clusters", "List the clusters", p, [] { return GetClusters(); })->fallthrough();
+  CLI::App* nodes = Sub(*get, "nodes", "List a cluster's nodes", p,
+                        [&p] { return p.all ? GetAllNodes() : GetNodes(p.name, p.form()); });
+  nodes->fallthrough();
+  AddKindName(*nodes, p.name);
+  nodes->add_flag("-A,--all-clusters", p.all, "of all clusters");
   AddOutput(*nodes, p);
-  AddName(*Sub(*get, "kubeconfig", "Print a cluster's kubeconfig", p,
-               [&p] { return Kubeconfig(p.name); }),
-          p);
+  CLI::App* config = Sub(*get, "kubeconfig", "Print a cluster's kubeconfig", p, [&p] {
+    return p.internal ? Refuse("get kubeconfig --internal: nodes are no containers with a network")
+                      : Kubeconfig(p.name);
+  });
+  config->fallthrough();
+  AddKindName(*config, p.name);
+  config->add_flag("--internal", p.internal, "refused: a lab's nodes have no network of their own");
+}
+
+void DefineKindFiles(CLI::App& app, Parsed& p) {
+  CLI::App* out = app.add_subcommand("export", "kind's words: export kubeconfig, logs");
+  out->require_subcommand(1)->fallthrough();
+  CLI::App* config = Sub(*out, "kubeconfig", "Add a cluster's context to the kubeconfig", p,
+                         [&p] { return ExportKubeconfig(p.name, p.kubeconfig); });
+  config->fallthrough();
+  AddKindName(*config, p.name);
+  config->add_option("--kubeconfig", p.kubeconfig, "kubeconfig file to add the context to");
+  CLI::App* logs = Sub(*out, "logs", "Copy the logs of a cluster and its Pods", p,
+                       [&p] { return ExportLogs(p.name, p.directory); });
+  logs->fallthrough();
+  AddKindName(*logs, p.name);
+  logs->add_option("directory", p.directory, "folder for them (default: a new one in /tmp)");
+  CLI::App* build = app.add_subcommand("build", "kind's words: refused, nodes have no image");
+  build->require_subcommand(1);
+  Sub(*build, "node-image", "Refused: a lab's nodes have no image", p, [] {
+    return Refuse("build node-image: a lab's nodes have no image");
+  })->allow_extras();
+  CLI::App* load = app.add_subcommand("load", "kind's words: load docker-image, image-archive");
+  load->require_subcommand(1)->fallthrough();
+  for (const char* what : {"docker-image", "image-archive"}) {
+    CLI::App* sub =
+        Sub(*load, what, "No effect: a lab pulls no images", p, [&p] { return Load(p.rest); });
+    sub->fallthrough();
+    sub->add_option("images", p.rest, "images or archives")->required();
+    AddKindName(*sub, p.name);
+    sub->add_option("--nodes", p.node, "names of nodes, with commas");
+  }
 }
 
 void DefineNode(CLI::App& app, Parsed& p) {
@@ -138,17 +206,18 @@ void DefineNode(CLI::App& app, Parsed& p) {
   }
 }
 
-void DefineInfo(CLI::App& app, Parsed& p) {
+void DefineInfo(CLI::App& app, const std::string& program, Parsed& p) {
   AddOutput(*Sub(app, "models", "List the GPU models", p, [&p] { return Models(p.form()); }), p);
   AddOutput(*Sub(app, "version", "Show the version", p, [&p] { return Version(p.form()); }), p);
-  CLI::App* smi = Sub(app, "nvidia-smi", "What nvidia-smi shows on a node's host", p,
-                      [&p] { return NvidiaSmi(p.name, p.node, p.rest); });
+  CLI::App* smi =
+      Sub(app, "nvidia-smi", "What nvidia-smi shows on a node's host; takes its options", p,
+          [&p] { return NvidiaSmi(p.name, p.node, p.rest); });
   AddName(*smi, p);
   smi->add_option("--node", p.node, "name of the node")->required();
   smi->allow_extras();
   smi->prefix_command();
   CLI::App* completion = Sub(app, "completion", "Print a shell's completion script", p,
-                             [&p] { return Completion(p.shell); });
+                             [&p, program] { return Completion(program, p.shell); });
   completion->add_option("shell", p.shell, "bash, zsh or fish")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
@@ -161,7 +230,8 @@ void DefinePreflight(CLI::App& app, Parsed& p) {
   AddOutput(*preflight, p);
   preflight->add_option("--context", o.context, "context of the kubeconfig");
   preflight->add_option("--kubeconfig", o.kubeconfig, "kubeconfig file");
-  preflight->add_flag("--probe", o.probe, "run the capability Pod");
+  preflight->add_flag("--probe", o.probe,
+                      "run the capability Pod, and after it one with the node's free GPUs");
   preflight->add_option("--track", o.track, "recorder: the track");
   preflight->add_option("--kind", o.kind, "recorder: the kind of experiment");
   preflight->add_option("--experiment-id", o.experiment_id, "recorder: names the evidence file");
@@ -172,41 +242,80 @@ void DefinePreflight(CLI::App& app, Parsed& p) {
       ->capture_default_str();
 }
 
-// "sextant stauts": the nearest command.
-std::string Suggest(const CLI::App& app, const std::string& word) {
-  std::vector<std::string> names;
-  for (const CLI::App* sub : app.get_subcommands({})) names.push_back(sub->get_name());
-  return Nearest(word, names);
+int Help(const CLI::App& app, const std::vector<std::string>& words) {
+  const CLI::App* at = &app;
+  std::string name = app.get_name();
+  for (const std::string& word : words) {
+    const CLI::App* next = nullptr;
+    for (const CLI::App* sub : at->get_subcommands({})) {
+      if (sub->get_name() == word) next = sub;
+    }
+    if (!next) return Report(UsageError(fmt::format("there is no command {}", word)));
+    name += " " + word;
+    at = next;
+  }
+  // Not at->help(): that of an App delegates to the command that was parsed, which is this one.
+  fmt::print("{}", at->get_formatter()->make_help(at, name, CLI::AppFormatMode::Normal));
+  return 0;
 }
 
-std::string SuggestOption(const CLI::App& app, const std::string& word) {
+// "sextant up": the words of the commands that were understood, and the one that was not.
+struct Path {
+  const CLI::App* at;
+  std::string words;
+  std::string unknown;  // a word where a command should stand
+};
+Path PathOf(const CLI::App& app, int argc, char** argv) {
+  Path path{&app, app.get_name(), ""};
+  for (int i = 1;
+       i < argc && !path.at->get_subcommands([](const CLI::App*) { return true; }).empty(); ++i) {
+    const std::string word = argv[i];
+    if (word.starts_with("-")) continue;
+    const CLI::App* next = nullptr;
+    for (const CLI::App* sub : path.at->get_subcommands([](const CLI::App*) { return true; })) {
+      if (sub->get_name() == word) next = sub;
+    }
+    if (!next) {
+      path.unknown = word;
+      break;
+    }
+    path.at = next;
+    path.words += " " + word;
+  }
+  return path;
+}
+
+std::string NearestOption(const CLI::App& app, const std::string& word) {
   std::vector<std::string> names;
-  const CLI::App* deepest = &app;
-  while (!deepest->get_subcommands().empty()) deepest = deepest->get_subcommands().back();
-  for (const CLI::Option* option : deepest->get_options({})) {
+  for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
-  const std::string bare = word.substr(0, word.find('='));
-  return bare.starts_with("--") ? Nearest(bare, names) : Suggest(*deepest, word);
+  return Nearest(word.substr(0, word.find('=')), names);
 }
 
 int Complain(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+  const Path path = PathOf(app, argc, argv);
   std::string text = error.what();
   if (const size_t newline = text.find('\n'); newline != std::string::npos) text.resize(newline);
-  fmt::print(stderr, "error: {}\n", text);
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) || argc > 1) {
-    for (int i = 1; i < argc; ++i) {
-      const std::string word = argv[i];
-      if (text.find(word) == std::string::npos) continue;
-      const std::string nearest = SuggestOption(app, word);
-      if (!nearest.empty() && nearest != word) {
-        fmt::print(stderr, "did you mean {}?\n", nearest);
-        break;
-      }
+  std::string nearest;
+  if (!path.unknown.empty()) {
+    text = fmt::format("unknown command \"{}\" for \"{}\"", path.unknown, path.words);
+    std::vector<std::string> names;
+    for (const CLI::App* sub : path.at->get_subcommands([](const CLI::App*) { return true; })) {
+      if (!sub->get_group().empty()) names.push_back(sub->get_name());
     }
+    nearest = Nearest(path.unknown, names);
   }
-  fmt::print(stderr, "see {} --help\n", argv[0]);
+  for (int i = 1; i < argc && path.unknown.empty() && nearest.empty(); ++i) {
+    const std::string word = argv[i];
+    if (!word.starts_with("--") || text.find(word) == std::string::npos) continue;
+    nearest = NearestOption(*path.at, word);
+    if (nearest == word) nearest.clear();
+  }
+  fmt::print(stderr, "error: {}\n", text);
+  if (!nearest.empty()) fmt::print(stderr, "did you mean {}?\n", nearest);
+  fmt::print(stderr, "see {} --help\n", path.words);
   return kUsage;
 }
 
@@ -219,22 +328,39 @@ int Main(int argc, char** argv) {
       program};
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string(version::kSextant));
+  app.add_flag("-q,--quiet", p.quiet, "nothing on standard error");
+  app.add_option("-v,--verbosity", p.verbosity, "kind's: accepted, there is no more to tell");
+  p.up.called_kind = program == "kind";
   DefineUp(app, p);
   DefineLabs(app, p);
-  DefineKind(app, p);
+  DefineKindCreate(app, p);
+  DefineKindDelete(app, p);
+  DefineKindGet(app, p);
+  DefineKindFiles(app, p);
   DefineNode(app, p);
-  DefineInfo(app, p);
+  DefineInfo(app, program, p);
   DefinePreflight(app, p);
-  CLI::App* lab = Sub(app, "__lab", "", p, [&p] { return RunLab(p.name, p.wait); });
+  CLI::App* help = Sub(app, "help", "Show a command's help: help [COMMAND...]", p,
+                       [&app, &p] { return Help(app, p.rest); });
+  help->add_option("command", p.rest, "the command");
+  CLI::App* lab = Sub(app, "__lab", "", p, [&p] {
+    auto wait = ParseWait(p.wait);
+    return wait ? RunLab(p.name, *wait, false) : Report(wait.error());
+  });
   lab->group("");
   AddName(*lab, p);
   lab->add_option("--wait", p.wait);
+  if (argc == 1) {  // as kind and kubectl do
+    fmt::print("{}", app.help());
+    return 0;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return Complain(app, error, argc, argv);
   }
   if (CLI::App* smi = app.get_subcommand("nvidia-smi"); smi->parsed()) p.rest = smi->remaining();
+  if (p.quiet && !std::freopen("/dev/null", "w", stderr)) return 1;
   return p.run();
 }
 

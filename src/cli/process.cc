@@ -24,7 +24,6 @@ namespace {
 
 constexpr Duration kServeLimit = std::chrono::seconds(30);
 constexpr Duration kStopLimit = std::chrono::seconds(15);
-constexpr int kReportFd = 3;
 constexpr size_t kMaxLine = 1 << 20;
 
 struct Child {
@@ -32,7 +31,7 @@ struct Child {
   int report = -1;  // what it tells, line by line
 };
 
-Result<Child> Spawn(const lab::LabState& state, const std::string& wait) {
+Result<Child> Spawn(const lab::LabState& state, Duration wait) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return Fail(FileError("pipe", "", errno));
   const std::string log = state.file("lab.log");
@@ -46,9 +45,9 @@ Result<Child> Spawn(const lab::LabState& state, const std::string& wait) {
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
   std::vector<std::string> arguments = {"sextant", "__lab", "--name", state.name()};
-  if (!wait.empty()) {
+  if (wait > Duration{0}) {
     arguments.push_back("--wait");
-    arguments.push_back(wait);
+    arguments.push_back(FormatDuration(wait));
   }
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
@@ -136,17 +135,14 @@ void TellSextant(const lab::LabRecord& record) {
 }  // namespace
 
 int Launch(const lab::LabState& state, const lab::LabRecord& record, const LaunchOptions& options) {
-  Duration wait{0};
-  if (!options.wait.empty()) {
-    auto parsed = ParseDuration(options.wait);
-    if (!parsed) return Report(UsageError(fmt::format("--wait: {}", parsed.error().message)));
-    wait = *parsed;
-  }
   if (options.as_kind) {
     fmt::print(stderr, "Creating cluster \"{}\" ...\n", record.config.name);
   }
   auto child = Spawn(state, options.wait);
-  if (!child) return Report(child.error());
+  if (!child) {
+    if (options.created) (void)state.Remove();
+    return Report(child.error());
+  }
   std::string buffer;
   const std::string log = state.file("lab.log");
   Status status;
@@ -157,13 +153,13 @@ int Launch(const lab::LabState& state, const lab::LabRecord& record, const Launc
     status = Fail(serving.error());
   }
   if (status) status = MergeKubeconfig(record, *serving);
-  if (status && wait > Duration{0}) {
-    auto ready = NextReport(*child, buffer, wait + kServeLimit, log);
+  std::string not_ready;  // the lab stays all the same
+  if (status && options.wait > Duration{0}) {
+    auto ready = NextReport(*child, buffer, options.wait + kServeLimit, log);
     if (!ready) {
       status = Fail(ready.error());
-    } else if (ready->root()["error"]) {
-      // As with kind: the cluster stays, the wait failed.
-      fmt::print(stderr, "WARNING: {}\n", (*ready)["error"].AsString());
+    } else {
+      not_ready = ready->root()["error"].AsString();
     }
   }
   ::close(child->report);
@@ -174,7 +170,9 @@ int Launch(const lab::LabState& state, const lab::LabRecord& record, const Launc
     return Report(status.error());
   }
   options.as_kind ? TellKind(record) : TellSextant(record);
-  return 0;
+  if (not_ready.empty()) return 0;
+  fmt::print(stderr, "{}: {}\n", options.as_kind ? "WARNING" : "error", not_ready);
+  return options.as_kind ? 0 : 1;
 }
 
 Status StopProcess(const lab::LabState& state) {

@@ -17,8 +17,6 @@
 namespace sextant::cli {
 namespace {
 
-constexpr int kReportFd = 3;
-
 // Tells the process that started this one, if it listens.
 void Tell(bool listens, const api::Object& report) {
   if (!listens) return;
@@ -77,7 +75,7 @@ Result<std::unique_ptr<lab::Lab>> Serve(lab::LabState& state, lab::LabRecord& re
 
 }  // namespace
 
-int RunLab(const std::string& name, const std::string& wait) {
+int RunLab(const std::string& name, Duration wait, bool created) {
   const bool listens = ::fcntl(kReportFd, F_GETFD) >= 0;
   if (listens) ::fcntl(kReportFd, F_SETFD, FD_CLOEXEC);
   ::signal(SIGPIPE, SIG_IGN);
@@ -88,13 +86,18 @@ int RunLab(const std::string& name, const std::string& wait) {
   auto lab = record ? Serve(*state, *record) : Fail(record.error());
   if (!lab) {
     Tell(listens, ErrorReport(lab.error().message));
+    if (created && state) (void)state->Remove();
     return Report(lab.error());
   }
   Tell(listens, AccessReport((*lab)->access()));
   if (!listens) {
     auto merged =
         client::MergeContext(EntryOf(*record, (*lab)->access()), {.path = record->kubeconfig});
-    if (!merged) return Report(merged.error());
+    if (!merged) {
+      lab->reset();
+      if (created) (void)state->Remove();
+      return Report(merged.error());
+    }
     fmt::print(stderr, "serving {} as context {}; end with Ctrl-C\n", (*lab)->access().server,
                record->context);
   }
@@ -102,17 +105,29 @@ int RunLab(const std::string& name, const std::string& wait) {
     log::Error("lab", "the lab stops: {}", error.message);
     ::kill(::getpid(), SIGTERM);
   });
-  if (!wait.empty()) {
-    auto limit = ParseDuration(wait);
-    auto ready = limit ? (*lab)->WaitReady(*limit) : Fail(limit.error());
+  if (wait > Duration{0}) {
+    // A signal that came meanwhile stays pending, for sigwait below.
+    const auto signalled = [&signals] {
+      sigset_t pending;
+      sigset_t both;
+      return ::sigpending(&pending) == 0 && ::sigandset(&both, &pending, &signals) == 0 &&
+             ::sigisemptyset(&both) == 0;
+    };
+    auto ready = (*lab)->WaitReady(wait, signalled);
     Tell(listens, ready ? AccessReport((*lab)->access()) : ErrorReport(ready.error().message));
+    if (!listens && !signalled()) {
+      fmt::print(stderr, "{}\n", ready ? "ready" : "WARNING: " + ready.error().message);
+    }
   }
   if (listens) ::close(kReportFd);
   int signal = 0;
   sigwait(&signals, &signal);
   (*lab)->Stop();
   lab->reset();
-  if (record->ephemeral) (void)state->Remove();
+  if (record->ephemeral) {  // nothing of it stays, its context neither
+    (void)client::RemoveContext(record->context, {.path = record->kubeconfig});
+    (void)state->Remove();
+  }
   return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <iterator>
 
 #include "base/file.h"
@@ -19,11 +20,14 @@ namespace {
 
 constexpr size_t kMaxConfig = 4 << 20;
 constexpr int kDefaultWorkers = 2;
-constexpr int kMaxNodes = 10'000;
-constexpr std::string_view kDefaultModel = "a100-sxm4-40gb";
+constexpr Duration kLongestWait = std::chrono::hours(24);
 
 Result<std::string> ReadConfig(const std::string& path) {
-  if (path != "-") return ReadFile(path, kMaxConfig);
+  if (path != "-") {
+    auto text = ReadFile(path, kMaxConfig);
+    if (!text) return Fail(UsageError(fmt::format("--config: {}", text.error().message)));
+    return text;
+  }
   std::string text;
   char buffer[4096];
   while (const size_t n = std::fread(buffer, 1, sizeof buffer, stdin)) {
@@ -101,11 +105,43 @@ Status LabelNodes(const std::string& which, const std::string& pool, lab::LabCon
   return {};
 }
 
+// Pools of the command line come first and win over the file's of the same name.
+Status SettlePools(const UpOptions& options, lab::LabConfig& config,
+                   std::vector<std::string>& notices) {
+  std::vector<lab::PoolConfig> pools;
+  const auto named = [&pools](const std::string& name) {
+    return std::any_of(pools.begin(), pools.end(),
+                       [&](const lab::PoolConfig& pool) { return pool.name == name; });
+  };
+  for (const std::string& text : options.gpu_pools) {
+    ASSIGN_OR_RETURN(lab::PoolConfig pool, ParsePool(text, options.gpu_allocation));
+    if (named(pool.name)) {
+      return Fail(UsageError(fmt::format("--gpu-pool {}: given twice", pool.name)));
+    }
+    pools.push_back(std::move(pool));
+  }
+  for (lab::PoolConfig& pool : config.pools) {
+    if (!named(pool.name)) pools.push_back(std::move(pool));
+  }
+  if (pools.empty() && options.gpu_allocation != lab::PoolConfig().allocation) {
+    pools.push_back({.allocation = options.gpu_allocation});
+  }
+  config.pools = std::move(pools);
+  if (std::any_of(config.pools.begin(), config.pools.end(),
+                  [](const lab::PoolConfig& pool) { return pool.allocation == "dra"; })) {
+    notices.emplace_back(
+        "pools with allocation dra offer no nvidia.com/gpu, and this version has no DRA driver "
+        "yet: "
+        "nvidia-smi shows the cards, no Pod can ask for them");
+  }
+  return {};
+}
+
 Result<lab::LabRecord> Settle(const UpOptions& options, std::vector<std::string>& notices) {
   lab::LabRecord record;
   lab::LabConfig& config = record.config;
   if (!options.config_file.empty()) {
-    if (options.nodes > 0) {
+    if (options.nodes >= 0) {
       return Fail(UsageError("--nodes and --config exclude each other: the file lists the nodes"));
     }
     ASSIGN_OR_RETURN(const std::string text, ReadConfig(options.config_file));
@@ -113,27 +149,27 @@ Result<lab::LabRecord> Settle(const UpOptions& options, std::vector<std::string>
     config = std::move(file.config);
     notices = std::move(file.notices);
   } else {
-    const int workers = options.nodes > 0 ? options.nodes : kDefaultWorkers;
-    if (workers > kMaxNodes) return Fail(UsageError(fmt::format("--nodes: at most {}", kMaxNodes)));
+    const int workers = options.nodes >= 0 ? options.nodes : kDefaultWorkers;
     config.name.clear();
     config.nodes.push_back({.name = {}, .control_plane = true});
     for (int i = 0; i < workers; ++i) config.nodes.push_back({});
   }
-  if (!options.name.empty()) config.name = options.name;
-  if (config.name.empty()) config.name = options.as_kind ? "kind" : "gpu-lab";
+  const char* kind_name = std::getenv("KIND_CLUSTER_NAME");
+  if (!options.name.empty()) {
+    config.name = options.name;
+  } else if (options.as_kind && (config.name.empty() || (kind_name && *kind_name))) {
+    config.name = KindName("");
+  }
+  if (config.name.empty()) config.name = "gpu-lab";
   RETURN_IF_ERROR(lab::CheckLabName(config.name));
   lab::NameNodes(config);
   ASSIGN_OR_RETURN(config.runtime, ParseRuntime(options.runtime));
-  for (const std::string& text : options.gpu_pools) {
-    ASSIGN_OR_RETURN(lab::PoolConfig pool, ParsePool(text, options.gpu_allocation));
-    config.pools.push_back(std::move(pool));
-  }
-  if (config.pools.empty() && options.gpu_allocation != "plugin") {
-    config.pools.push_back({"default", std::string(kDefaultModel), 8, options.gpu_allocation});
-  }
+  RETURN_IF_ERROR(SettlePools(options, config, notices));
   std::string which = options.gpu_nodes;
-  if (which.empty() && options.config_file.empty()) which = "first";
-  const std::string pool = config.pools.empty() ? "default" : config.pools.front().name;
+  if (which.empty() && options.config_file.empty()) {
+    which = config.nodes.size() > 1 ? "first" : "all";  // a lab of its control plane only
+  }
+  const std::string pool = lab::FirstPools(config).front().name;
   RETURN_IF_ERROR(LabelNodes(which, pool, config));
   if (!options.listen.empty()) config.listen_address = options.listen;
   if (options.port >= 0) config.port = options.port;
@@ -141,7 +177,8 @@ Result<lab::LabRecord> Settle(const UpOptions& options, std::vector<std::string>
   record.kubeconfig = options.kubeconfig;
   record.context = options.context_name;
   if (record.context.empty()) {
-    record.context = fmt::format("{}-{}", options.as_kind ? "kind" : "sextant", config.name);
+    record.context = fmt::format(
+        "{}-{}", options.as_kind || options.called_kind ? "kind" : "sextant", config.name);
   }
   return record;
 }
@@ -169,8 +206,23 @@ Status CheckFree(const lab::LabState& state, const UpOptions& options) {
 
 }  // namespace
 
+Result<Duration> ParseWait(const std::string& text) {
+  if (text.empty()) return Duration{0};
+  auto wait = ParseDuration(text);
+  if (!wait) return Fail(UsageError(fmt::format("--wait {}: {}", text, wait.error().message)));
+  if (*wait < Duration{0} || *wait > kLongestWait) {
+    return Fail(UsageError(fmt::format("--wait {}: must be from 0s to 24h", text)));
+  }
+  return *wait;
+}
+
 int Up(const UpOptions& options) {
   std::vector<std::string> notices;
+  auto wait = ParseWait(options.wait);
+  if (!wait) return Report(wait.error());
+  if (auto image = lab::CheckNodeImage(options.image); !image) {
+    return Report(UsageError(fmt::format("--image: {}", image.error().message)));
+  }
   auto record = Settle(options, notices);
   if (!record) return Report(record.error());
   for (const std::string& notice : notices) fmt::print(stderr, "note: {}\n", notice);
@@ -178,9 +230,9 @@ int Up(const UpOptions& options) {
   if (!state) return Report(state.error());
   if (auto free = CheckFree(*state, options); !free) return Report(free.error());
   if (auto written = state->Write(*record); !written) return Report(written.error());
-  if (options.foreground) return RunLab(record->config.name, options.wait);
+  if (options.foreground) return RunLab(record->config.name, *wait, true);
   return Launch(*state, *record,
-                {.wait = options.wait, .created = true, .as_kind = options.as_kind});
+                {.wait = *wait, .created = !options.retain, .as_kind = options.as_kind});
 }
 
 }  // namespace sextant::cli

@@ -6,12 +6,12 @@
 #include "api/schema.h"
 #include "base/check.h"
 #include "lab/embedded.h"
+#include "lab/pools.h"
 
 namespace sextant::lab {
 namespace {
 
 using api::Editor;
-using api::Mut;
 using api::Object;
 
 // What the node agent may do: read its node and keep its labels.
@@ -34,15 +34,6 @@ Object Named(std::string_view api_version, std::string_view kind, std::string_vi
   edit.Root().Set("kind", kind);
   edit.Root().Set("apiVersion", api_version);
   edit.Root()["metadata"].Set("name", name);
-  return std::move(edit).Finish();
-}
-
-Object Pool(const PoolConfig& pool) {
-  Editor edit(Named("sextant.dev/v1alpha1", "GPUPool", pool.name));
-  Mut spec = edit.Root()["spec"];
-  spec.Set("model", pool.model);
-  spec.Set("count", pool.count);
-  spec.Set("allocation", pool.allocation);
   return std::move(edit).Finish();
 }
 
@@ -132,12 +123,7 @@ std::vector<Object> BootstrapObjects(const LabConfig& config) {
   auto defaults = api::ParseJson(embedded::BootstrapObjects());
   CHECK(defaults.has_value());
   for (api::Value object : defaults->root().items()) objects.push_back(api::CopyOf(object));
-  bool has_default = false;
-  for (const PoolConfig& pool : config.pools) {
-    objects.push_back(Pool(pool));
-    has_default = has_default || pool.name == "default";
-  }
-  if (!has_default) objects.push_back(Pool({"default", "a100-sxm4-40gb", 8, "plugin"}));
+  for (const PoolConfig& pool : FirstPools(config)) objects.push_back(PoolObject(pool));
   auto access = api::ParseJson(kAgentAccess);
   CHECK(access.has_value());
   for (api::Value object : access->root().items()) objects.push_back(api::CopyOf(object));

@@ -5,16 +5,19 @@
 #include <algorithm>
 #include <array>
 
+#include "api/json.h"
+#include "api/schema.h"
 #include "api/yaml.h"
 #include "base/version.h"
+#include "gpu/catalogue.h"
 #include "lab/known_names.h"
+#include "server/admission.h"
+#include "server/served.h"
 
 namespace sextant::lab {
 namespace {
 
 using api::Value;
-
-constexpr size_t kMaxNodes = 10'000;
 
 enum class Use : uint8_t {
   kRead,      // has an effect
@@ -61,6 +64,12 @@ constexpr std::array<Key, 8> kNetworkingKeys = {{
     {"dnsSearch", Use::kNoEffect, "Pods have no name server"},
 }};
 
+// A GPUPool beside the cluster; its spec's fields are the API's own.
+constexpr std::array<Key, 4> kPoolKeys = {{{"kind", Use::kRead},
+                                           {"apiVersion", Use::kRead},
+                                           {"metadata", Use::kRead},
+                                           {"spec", Use::kRead}}};
+
 class Reader {
  public:
   Reader(const api::YamlDocument& document, std::string_view file)
@@ -86,6 +95,33 @@ class Reader {
     return std::move(out_);
   }
 
+  Result<PoolConfig> ReadPool() {
+    const Value root = document_.object.root();
+    if (root["kind"].AsString() != "GPUPool" ||
+        root["apiVersion"].AsString() != "sextant.dev/v1alpha1") {
+      return Wrong(root["kind"] ? root["kind"] : root,
+                   "only GPUPool objects of sextant.dev/v1alpha1 may stand beside the Cluster");
+    }
+    RETURN_IF_ERROR(CheckKeys(root, "", kPoolKeys));
+    PoolConfig pool;
+    pool.name = root["metadata"]["name"].AsString();
+    if (pool.name.empty()) return Wrong(root, "GPUPool: metadata.name is missing");
+    const Value spec = root["spec"];
+    RETURN_IF_ERROR(CheckFields(spec,
+                                *api::Registry::Builtin()
+                                     .FindKind({"sextant.dev", "v1alpha1"}, "GPUPool")
+                                     ->message->FindField("spec")
+                                     ->message,
+                                "spec."));
+    auto model = gpu::FindModel(spec["model"].AsString());
+    if (!model) return Wrong(spec["model"] ? spec["model"] : root, model.error().message);
+    pool.model = (*model)->id;
+    pool.count = static_cast<int>(spec["count"].AsInt(pool.count));
+    pool.allocation = spec["allocation"].AsString("plugin");
+    pool.spec = api::ToJson(spec);
+    return pool;
+  }
+
  private:
   std::unexpected<Error> Wrong(Value at, std::string_view what) const {
     return Fail(UsageError(fmt::format("{}:{}: {}", file_, document_.PlaceOf(at).line, what)));
@@ -107,6 +143,26 @@ class Reader {
       }
       if (key->use == Use::kNoEffect) {
         Notice(fmt::format("{} has no effect: {}", full, key->why));
+      }
+    }
+    return {};
+  }
+
+  // Every member is a field of `message`, all the way down.
+  Status CheckFields(Value map, const api::Message& message, const std::string& path) {
+    for (auto [name, value] : map.members()) {
+      const api::Field* field = message.FindField(name);
+      if (!field) {
+        std::vector<std::string> names;
+        for (const api::Field& one : message.fields) names.emplace_back(one.name);
+        return Wrong(value,
+                     fmt::format("unknown field \"{}{}\"{}", path, name, DidYouMean(name, names)));
+      }
+      if (field->type != api::Type::kMessage) continue;
+      const std::string below = fmt::format("{}{}.", path, name);
+      for (Value item : value.items()) RETURN_IF_ERROR(CheckFields(item, *field->message, below));
+      if (field->shape == api::Shape::kSingle) {
+        RETURN_IF_ERROR(CheckFields(value, *field->message, below));
       }
     }
     return {};
@@ -216,13 +272,26 @@ class Reader {
         return Status();
       });
     }
-    if (name == "enable-admission-plugins") {
-      out_.config.admission_plugins.emplace_back(value);
-      Notice(fmt::format(
-          "enable-admission-plugins={}: plugins that this server lacks have no effect", value));
-      return {};
-    }
+    if (name == "enable-admission-plugins") return EnablePlugins(at, value);
     return Wrong(at, fmt::format("kubeadmConfigPatches: the argument --{} is not supported", name));
+  }
+
+  Status EnablePlugins(Value at, std::string_view names) {
+    const std::vector<std::string>& known = KnownAdmissionPlugins();
+    const auto served = server::DefaultAdmission();
+    while (!names.empty()) {
+      const std::string_view name = names.substr(0, names.find(','));
+      names.remove_prefix(std::min(names.size(), name.size() + 1));
+      if (std::find(known.begin(), known.end(), name) == known.end()) {
+        return Wrong(at, fmt::format("unknown admission plugin \"{}\" in Kubernetes 1.36{}", name,
+                                     DidYouMean(name, known)));
+      }
+      if (std::none_of(served.begin(), served.end(),
+                       [&](const auto& plugin) { return plugin->name() == name; })) {
+        unserved_.emplace_back(name);
+      }
+    }
+    return {};
   }
 
   // Arguments as kubeadm v1beta4 lists them ({name, value}) or as v1beta3 maps them.
@@ -264,16 +333,9 @@ class Reader {
     return {};
   }
 
-  // kindest/node:v1.36.1@sha256:...: another minor is another Kubernetes.
   Status CheckImage(Value image) {
-    std::string_view text = image.AsString();
-    text = text.substr(0, text.find('@'));
-    const size_t tag = text.rfind(":v1.");
-    if (tag == std::string_view::npos) return {};
-    const std::string_view minor = text.substr(tag + 4, text.find('.', tag + 4) - tag - 4);
-    if (minor == std::to_string(version::kKubernetesMinor)) return {};
-    return Wrong(image, fmt::format("image: this lab is Kubernetes 1.{}, not 1.{}",
-                                    version::kKubernetesMinor, minor));
+    auto good = CheckNodeImage(image.AsString());
+    return good ? Status() : Wrong(image, "image: " + good.error().message);
   }
 
   Status ReadNodes(Value nodes) {
@@ -304,22 +366,42 @@ class Reader {
     return {};
   }
 
-  // What is known but not served by this version, in one line.
+  // What is known but changes nothing in this version, in one line.
   void TellUnserved() {
     std::vector<std::string> names;
-    for (const auto& [gate, on] : out_.config.feature_gates) {
-      if (on) names.push_back(gate);
+    for (const auto& [name, on] : out_.config.feature_gates) {
+      const KnownGate* gate = FindGate(name);
+      if (gate && gate->on == on) continue;
+      names.push_back(on ? name : name + "=false");
     }
     for (const auto& [version, on] : out_.config.runtime_config) {
-      if (on == "true") names.push_back(version);
+      if (on != "true") {
+        names.push_back(fmt::format("{}={}", version, on));
+      } else if (!IsServed(version)) {
+        names.push_back(version);
+      }
     }
+    names.insert(names.end(), unserved_.begin(), unserved_.end());
     if (names.empty()) return;
     Notice(fmt::format("accepted, not served yet: {}", fmt::join(names, ", ")));
+  }
+
+  static bool IsServed(std::string_view version) {
+    const size_t slash = version.find('/');
+    const std::string_view group = slash == std::string_view::npos ? "" : version.substr(0, slash);
+    const std::string_view name =
+        slash == std::string_view::npos ? version : version.substr(slash + 1);
+    const auto all = api::Registry::Builtin().resources();
+    return std::any_of(all.begin(), all.end(), [&](const api::Resource* resource) {
+      const api::GroupVersion& gv = resource->group_version;
+      return gv.group == group && gv.version == name && server::ServedByDefault(gv);
+    });
   }
 
   const api::YamlDocument& document_;
   const std::string file_;
   KindFile out_;
+  std::vector<std::string> unserved_;  // plugins
 };
 
 }  // namespace
@@ -329,10 +411,30 @@ Result<KindFile> ReadKindFile(std::string_view text, std::string_view file_name)
   if (!documents) {
     return Fail(UsageError(fmt::format("{}: {}", file_name, documents.error().message)));
   }
-  if (documents->size() != 1 || !documents->front().object.root().IsMap()) {
+  if (documents->empty() || !documents->front().object.root().IsMap()) {
     return Fail(UsageError(fmt::format("{}:1: must hold one kind: Cluster", file_name)));
   }
-  return Reader(documents->front(), file_name).Read();
+  ASSIGN_OR_RETURN(KindFile file, Reader(documents->front(), file_name).Read());
+  for (size_t i = 1; i < documents->size(); ++i) {
+    ASSIGN_OR_RETURN(PoolConfig pool, Reader((*documents)[i], file_name).ReadPool());
+    if (std::any_of(file.config.pools.begin(), file.config.pools.end(),
+                    [&](const PoolConfig& other) { return other.name == pool.name; })) {
+      return Fail(UsageError(fmt::format("{}: two pools \"{}\"", file_name, pool.name)));
+    }
+    file.config.pools.push_back(std::move(pool));
+  }
+  return file;
+}
+
+// Another minor is another Kubernetes.
+Status CheckNodeImage(std::string_view image) {
+  std::string_view text = image.substr(0, image.find('@'));
+  const size_t tag = text.rfind(":v1.");
+  if (tag == std::string_view::npos) return {};
+  const std::string_view minor = text.substr(tag + 4, text.find('.', tag + 4) - tag - 4);
+  if (minor == std::to_string(version::kKubernetesMinor)) return {};
+  return Fail(UsageError(
+      fmt::format("this lab is Kubernetes 1.{}, not 1.{}", version::kKubernetesMinor, minor)));
 }
 
 void NameNodes(LabConfig& config) {

@@ -1,5 +1,6 @@
 // kind's cluster file (kind.x-k8s.io/v1alpha4), read as it is. Every field is honoured or refused
-// by name; what is accepted without an effect is named in a notice.
+// by name; what is accepted without an effect is named in a notice. Further documents of the file
+// may be GPUPool objects: the pools that the lab starts with.
 //
 //   ASSIGN_OR_RETURN(KindFile file, ReadKindFile(text, "fake-gpu-cluster.yaml"));
 //
@@ -22,6 +23,9 @@ struct KindFile {
 };
 
 Result<KindFile> ReadKindFile(std::string_view text, std::string_view file_name);
+
+// kindest/node:v1.36.1@sha256:...: an Error where the tag is another minor's.
+Status CheckNodeImage(std::string_view image);
 
 // Names as kind gives them: <cluster>-control-plane, -control-plane2, <cluster>-worker, -worker2.
 // Call after the cluster's name is settled.

@@ -54,6 +54,66 @@ TEST(KindConfigTest, RefusesByNameAndLine) {
   }
 }
 
+TEST(KindConfigTest, PoolsStandBesideTheCluster) {
+  const std::string cluster = std::string(kHead) + "---\n";
+  const std::string head = "kind: GPUPool\napiVersion: sextant.dev/v1alpha1\n";
+  auto file = ReadKindFile(
+      cluster + head + "metadata: {name: big}\nspec:\n  model: h100\n  node: {zone: a}\n",
+      "f.yaml");
+  ASSERT_TRUE(file) << file.error().message;
+  ASSERT_EQ(file->config.pools.size(), 1u);
+  EXPECT_EQ(file->config.pools[0].name, "big");
+  EXPECT_EQ(file->config.pools[0].spec, R"({"model":"h100","node":{"zone":"a"}})");
+  const std::vector<Refusal> cases = {
+      {"kind: Secret\napiVersion: v1\n",
+       "f.yaml:4: only GPUPool objects of sextant.dev/v1alpha1 may stand beside the Cluster"},
+      {head + "metadata: {}\n", "f.yaml:4: GPUPool: metadata.name is missing"},
+      {head + "metadata: {name: a}\nspec: {model: t4, node: {zon: b}}\n",
+       "f.yaml:7: unknown field \"spec.node.zon\" (did you mean \"zone\"?)"},
+      {head + "metadata: {name: a}\nspec: {model: t44}\n",
+       "f.yaml:7: unknown GPU model \"t44\"; did you mean t4?"},
+  };
+  for (const Refusal& one : cases) {
+    auto refused = ReadKindFile(cluster + one.text, "f.yaml");
+    ASSERT_FALSE(refused) << one.text;
+    EXPECT_EQ(refused.error().message, one.error);
+  }
+}
+
+// Only what changes nothing is named as not served.
+TEST(KindConfigTest, TellsWhatHasNoEffect) {
+  auto file =
+      ReadKindFile(std::string(kHead) +
+                       "featureGates: {GangScheduling: true, ResourceHealthStatus: true}\n"
+                       "runtimeConfig: {apps/v1: \"true\", api/alpha: \"false\"}\n"
+                       "kubeadmConfigPatches:\n- |\n  kind: ClusterConfiguration\n  apiServer:\n"
+                       "    extraArgs:\n      enable-admission-plugins: "
+                       "NamespaceLifecycle,AlwaysPullImages\n",
+                   "f.yaml");
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_EQ(file->notices,
+            std::vector<std::string>{
+                "accepted, not served yet: GangScheduling, api/alpha=false, AlwaysPullImages"});
+  auto wrong = ReadKindFile(std::string(kHead) +
+                                "kubeadmConfigPatches:\n- |\n  kind: ClusterConfiguration\n"
+                                "  apiServer:\n    extraArgs:\n      enable-admission-plugins: "
+                                "NodeRestrictions\n",
+                            "f.yaml");
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(wrong.error().message.find("did you mean \"NodeRestriction\"?"), std::string::npos)
+      << wrong.error().message;
+}
+
+TEST(KindConfigTest, ImagesOfAnotherMinorAreAnError) {
+  for (const char* good :
+       {"", "kindest/node:v1.36.1", "kindest/node:latest", "reg:5000/node:v1.36.0@sha256:3489"}) {
+    EXPECT_TRUE(CheckNodeImage(good)) << good;
+  }
+  for (const char* bad : {"kindest/node:v1.35.0", "kindest/node:v1.3", "kindest/node:v1.360.1"}) {
+    EXPECT_FALSE(CheckNodeImage(bad)) << bad;
+  }
+}
+
 TEST(KindConfigTest, NodeLabelsComeFromBothPlaces) {
   auto file = ReadKindFile(std::string(kHead) +
                                "nodes:\n- role: control-plane\n- role: worker\n  labels: {a: b}\n"

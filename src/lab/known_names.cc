@@ -13,6 +13,7 @@ namespace {
 struct Names {
   std::vector<KnownGate> gates;
   std::vector<std::string> versions;
+  std::vector<std::string> plugins;
 };
 
 const Names& All() {
@@ -35,6 +36,8 @@ const Names& All() {
         std::string version;
         words >> version;
         out.versions.push_back(std::move(version));
+      } else if (kind == "plugin") {
+        words >> out.plugins.emplace_back();
       }
     }
     return out;
@@ -46,6 +49,7 @@ const Names& All() {
 
 const std::vector<KnownGate>& KnownGates() { return All().gates; }
 const std::vector<std::string>& KnownGroupVersions() { return All().versions; }
+const std::vector<std::string>& KnownAdmissionPlugins() { return All().plugins; }
 
 const KnownGate* FindGate(std::string_view name) {
   for (const KnownGate& gate : KnownGates())

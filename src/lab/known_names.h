@@ -1,4 +1,5 @@
-// The feature gates and group versions that Kubernetes 1.36 knows (kubernetes_1_36.txt).
+// The feature gates, group versions and admission plugins that Kubernetes 1.36 knows
+// (kubernetes_1_36.txt).
 // Immutable; any thread.
 #pragma once
 
@@ -17,6 +18,7 @@ struct KnownGate {
 
 const std::vector<KnownGate>& KnownGates();
 const std::vector<std::string>& KnownGroupVersions();
+const std::vector<std::string>& KnownAdmissionPlugins();
 const KnownGate* FindGate(std::string_view name);
 // "" or ` (did you mean "X"?)`.
 std::string DidYouMean(std::string_view word, const std::vector<std::string>& candidates);

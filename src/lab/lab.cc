@@ -24,6 +24,7 @@ namespace {
 
 constexpr std::string_view kIssuer = "https://kubernetes.default.svc.cluster.local";
 constexpr Duration kStartLimit = std::chrono::seconds(30);
+constexpr Duration kWaitStep = std::chrono::milliseconds(100);
 constexpr Duration kStopGrace = std::chrono::seconds(2);
 constexpr int kWorkers = 2;
 
@@ -199,8 +200,9 @@ Status Lab::Parts::StartActors() {
     pools = std::make_unique<Pools>(
         *lab_client, *lab_informers,
         [this](const std::string& name) { return nodes->Machine(name); },
-        PoolsOptions{config.name});
-    ready = std::make_unique<ReadyWatch>(*lab_informers);
+        PoolsOptions{config.name, FirstPools(config)});
+    ready = std::make_unique<ReadyWatch>(
+        *lab_informers, [this](const api::Object& node) { return pools->PoolOf(node); });
     nodes->Start(*api, *lab_informers);
     controllers = std::make_unique<controllers::Controllers>(controllers::ControllersOptions{
         .client_for = [this](const std::string& user) -> client::Client& {
@@ -240,7 +242,7 @@ const Access& Lab::access() const { return parts_->access; }
 std::string Lab::runtime_level() const { return parts_->nodes->runtime_level(); }
 std::string Lab::runtime_explanation() const { return parts_->nodes->runtime_explanation(); }
 
-Status Lab::WaitReady(Duration timeout) {
+Status Lab::WaitReady(Duration timeout, const std::function<bool()>& give_up) {
   std::promise<void> ready;
   auto future = ready.get_future();
   std::atomic<bool> told = false;
@@ -249,14 +251,24 @@ Status Lab::WaitReady(Duration timeout) {
       if (!told.exchange(true)) ready.set_value();
     });
   });
-  const bool in_time = future.wait_for(timeout) == std::future_status::ready;
+  const Duration end = parts_->clock.Monotonic() + timeout;
+  bool in_time = false;
+  bool given_up = false;
+  while (!in_time && !given_up) {
+    const Duration left = end - parts_->clock.Monotonic();
+    in_time =
+        future.wait_for(std::clamp(left, Duration{0}, kWaitStep)) == std::future_status::ready;
+    given_up = left <= Duration{0} || (give_up && give_up());
+  }
   std::string missing;
   RunOn(parts_->core, [&] {
     parts_->ready->Forget();
     if (!in_time) missing = parts_->ready->Missing(parts_->config.nodes.size());
   });
   if (in_time) return {};
-  return Fail(Timeout(fmt::format("not ready after {}: {}", FormatDuration(timeout), missing), 0));
+  Error late = Timeout("", 0);
+  late.message = fmt::format("not ready after {}: {}", FormatDuration(timeout), missing);
+  return Fail(std::move(late));
 }
 
 void Lab::OnFatal(std::function<void(Error)> callback) {

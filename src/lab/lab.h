@@ -42,9 +42,9 @@ class Lab {
   std::string runtime_level() const;
   std::string runtime_explanation() const;
 
-  // Waits until every node is Ready and shows the GPUs that its pool says. An Error tells what is
-  // still missing.
-  Status WaitReady(Duration timeout);
+  // Waits until every node is Ready and shows the GPUs that its pool says, or until `give_up`,
+  // asked now and then, says so. An Error tells what is still missing.
+  Status WaitReady(Duration timeout, const std::function<bool()>& give_up = {});
   // Runs when the lab cannot go on (the disk refuses): the text for the user. Called once, on a
   // loop of the lab.
   void OnFatal(std::function<void(Error)> callback);

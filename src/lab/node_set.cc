@@ -12,6 +12,7 @@
 #include "kubelet/kubelet_server.h"
 #include "kubelet/process_runtime.h"
 #include "kubelet/runtime_simulated.h"
+#include "lab/address_plan.h"
 #include "net/client.h"
 
 namespace sextant::lab {
@@ -34,18 +35,13 @@ server::User AgentUser() {
           {}};
 }
 
-// Pods of node `index` get 10.244.<index>.0/24 and on: the real kubelet's usual size of 24 bits.
-std::string PodCidr(size_t index) {
-  return fmt::format("10.{}.{}.0/24", 244 + index / 256, index % 256);
-}
-std::string NodeIp(size_t index) {
-  const size_t host = index + 2;  // .1 is the gateway, as in kind's network
-  return fmt::format("172.18.{}.{}", host / 254, host % 254 + 1);
-}
+// The kubelets' common certificate: which node is meant is said by the TLS server name.
+constexpr std::string_view kKubeletsName = "kubelets.sextant.internal";
 
 class SimulatedNodes : public NodeSet, public kubelet::Components {
  public:
-  explicit SimulatedNodes(NodeSetParts parts) : parts_(parts), kubelets_(parts.core, parts.io) {}
+  explicit SimulatedNodes(NodeSetParts parts)
+      : parts_(parts), places_(parts.config.nodes), kubelets_(parts.core, parts.io) {}
 
   ~SimulatedNodes() override { listener_.reset(); }
 
@@ -76,7 +72,7 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
         informers.For({.gvr = client::kNodes}).Subscribe([this](const client::Change& c) {
           c.deleted() ? NodeDeleted(std::string(c.before.name())) : NodeSeen(c.after);
         });
-    for (const NodeConfig& node : parts_.config.nodes) AddNode(node);
+    for (const NodeConfig& node : parts_.config.nodes) AddNode(node, "");
   }
 
   void Stop() override {
@@ -140,15 +136,15 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
     host::SimulatedMachine machine;
     std::unique_ptr<client::Client> client;
     std::unique_ptr<kubelet::Kubelet> kubelet;
+    std::string pod_cidr;
     bool control_plane = false;
   };
 
-  // One certificate for all nodes: the TLS server name tells which one is meant.
   Result<KeyAndCert> ServerCertificate() const {
     net::CertificateSpec spec;
     spec.common_name = "system:nodes";
     spec.server_auth = true;
-    for (const NodeConfig& node : parts_.config.nodes) spec.dns_names.push_back(node.name);
+    spec.dns_names = {std::string(kKubeletsName)};
     return parts_.pki.Issue(spec, parts_.clock.Now());
   }
 
@@ -170,19 +166,27 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
     materialise_ = true;
   }
 
-  void AddNode(const NodeConfig& config) {
-    const size_t index = nodes_.size();
+  // `pod_cidr` is what the Node object says, or empty.
+  void AddNode(const NodeConfig& config, std::string_view pod_cidr) {
+    const std::optional<size_t> place = places_.Take(config.name, pod_cidr);
+    if (!place) {
+      log::Error("lab", "node {} stays off: all {} places are taken", config.name,
+                 AddressPlan::kPlaces);
+      return;
+    }
     auto node = std::make_unique<Node>(parts_.core);
     node->control_plane = config.control_plane;
     node->client = api_->Client(NodeUser(config.name), parts_.core);
     kubelet::KubeletOptions options;
     options.node = config.name;
     options.labels = config.labels;
-    options.control_plane = config.control_plane;
+    // A lab of one node has no taint, as kind takes it away there (kubeadminit/init.go).
+    options.control_plane = config.control_plane && parts_.config.nodes.size() > 1;
     options.version = version::kKubernetes;
     options.state_directory = NodeDirectory(config.name);
-    options.internal_ip = NodeIp(index);
-    options.pod_cidr = PodCidr(index);
+    options.internal_ip = AddressPlan::NodeIp(*place);
+    options.pod_cidr = AddressPlan::PodCidr(*place);
+    node->pod_cidr = options.pod_cidr;
     options.port = listener_->endpoint().port;
     options.materialise = materialise_;
     node->kubelet = std::make_unique<kubelet::Kubelet>(
@@ -204,13 +208,15 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
       for (auto [key, value] : metadata["labels"].members()) {
         config.labels[std::string(key)] = value.AsString();
       }
-      AddNode(config);
+      AddNode(config, object["spec"]["podCIDR"].AsString());
     }
-    kubelet::Kubelet& kubelet = *nodes_.at(name)->kubelet;
+    const auto found = nodes_.find(name);
+    if (found == nodes_.end()) return;
+    kubelet::Kubelet& kubelet = *found->second->kubelet;
     const bool off = metadata["annotations"][kPowerAnnotation].AsString() == "off";
     if (off && kubelet.running()) kubelet.Stop();
     if (!off && !kubelet.running()) kubelet.Start();
-    LabelRole(object);
+    CompleteNode(object, *found->second);
   }
 
   // Deleting the Node takes the machine away until the lab starts again.
@@ -220,16 +226,21 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
     found->second->kubelet->Stop();
     kubelets_.Remove(name);
     nodes_.erase(found);
+    places_.Give(name);
   }
 
-  // What kubeadm's administrator gives a control-plane node and the node may not give itself.
-  void LabelRole(const Object& object) {
+  // What a node may not give itself: kubeadm's administrator gives the role labels, the node IPAM
+  // controller the Pods' range (a kubelet that registers its own Node has brought it along).
+  void CompleteNode(const Object& object, const Node& node) {
     const std::string name(object.name());
-    const auto found = nodes_.find(name);
-    if (found == nodes_.end()) return;
     api::Editor edit;
     bool missing = false;
-    for (const auto& [key, value] : kubelet::RoleLabels(found->second->control_plane)) {
+    if (!object["spec"]["podCIDR"]) {
+      edit.Root()["spec"].Set("podCIDR", node.pod_cidr);
+      edit.Root()["spec"]["podCIDRs"].Append().SetString(node.pod_cidr);
+      missing = true;
+    }
+    for (const auto& [key, value] : kubelet::RoleLabels(node.control_plane)) {
       if (object["metadata"]["labels"].Has(key)) continue;
       edit.Root()["metadata"]["labels"].Set(key, value);
       missing = true;
@@ -238,7 +249,7 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
     lab_informers_->client().Patch(
         client::kNodes, {"", name}, client::PatchType::kMerge, std::move(edit).Finish(),
         {.field_manager = "sextant"}, [name](Result<Object> result) {
-          if (!result) log::Warning("lab", "labelling node {}: {}", name, result.error().message);
+          if (!result) log::Warning("lab", "completing node {}: {}", name, result.error().message);
         });
   }
 
@@ -253,12 +264,14 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
       options.tls.cert_pem = client_cert_.cert_pem;
       options.tls.key_pem = client_cert_.key_pem;
       options.tls.server_name = node;
+      options.tls.verify_name = kKubeletsName;
       client = std::make_shared<net::HttpClient>(parts_.io, parts_.io, std::move(options));
     }
     return client;
   }
 
   NodeSetParts parts_;
+  AddressPlan places_;
   kubelet::KubeletServer kubelets_;
   std::unique_ptr<net::Server> listener_;
   KeyAndCert client_cert_;

@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "api/json.h"
+#include "base/check.h"
 #include "base/log.h"
-#include "controllers/objects.h"
-#include "controllers/reconciler.h"
 #include "gpu/labels.h"
-#include "lab/topology.h"
 
 namespace sextant::lab {
 namespace {
@@ -17,7 +18,6 @@ using api::Object;
 using api::Value;
 using client::ObjectName;
 
-constexpr std::string_view kTopologyName = "topology";
 constexpr std::string_view kTopologyKey = "topology.yml";
 constexpr std::string_view kZoneLabel = "topology.kubernetes.io/zone";
 constexpr std::string_view kRackLabel = "sextant.dev/rack";
@@ -27,7 +27,6 @@ constexpr std::string_view kManager = "sextant-pools";
 constexpr std::string_view kProductAnnotation = "sextant.dev/product";
 constexpr std::string_view kMemoryAnnotation = "sextant.dev/memory-mib";
 constexpr std::string_view kSourceAnnotation = "sextant.dev/source";
-constexpr std::string_view kConfigMapSource = "configmap/";
 
 host::MachineSpec MachineOfPool(Value spec) {
   host::MachineSpec machine;
@@ -75,32 +74,29 @@ void SetTaint(Mut spec, Value now, bool wanted) {
   added.Set("effect", gpu::kGpuTaint.effect);
 }
 
-// What the annotation of a pool from this ConfigMap says.
-std::string SourceOf(const ObjectName& config) {
-  return fmt::format("{}{}", kConfigMapSource, config.ToString());
-}
-std::string SourceOf(const Object& pool) {
-  return std::string(pool["metadata"]["annotations"][kSourceAnnotation].AsString());
+std::string SourceText(const ObjectName& source) {
+  return fmt::format("configmap/{}", source.ToString());
 }
 
-// The ConfigMap that a pool came from, if it came from one.
-std::optional<ObjectName> TopologyOf(const Object& pool) {
-  const std::string source = SourceOf(pool);
-  if (!source.starts_with(kConfigMapSource)) return {};
-  const std::string name = source.substr(kConfigMapSource.size());
-  const size_t slash = name.find('/');
-  if (slash == std::string::npos) return {};
-  return ObjectName{name.substr(0, slash), name.substr(slash + 1)};
+// The ConfigMap that a pool is from; no name for the others.
+ObjectName SourceOf(const Object& pool) {
+  std::string_view text = pool["metadata"]["annotations"][kSourceAnnotation].AsString();
+  constexpr std::string_view kPrefix = "configmap/";
+  if (!text.starts_with(kPrefix)) return {};
+  text.remove_prefix(kPrefix.size());
+  const size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return {};
+  return {std::string(text.substr(0, slash)), std::string(text.substr(slash + 1))};
 }
 
-Object PoolFromTopology(const TopologyPool& pool, const std::string& source) {
+Object PoolFromTopology(const TopologyPool& pool, const ObjectName& source) {
   Editor edit;
   Mut root = edit.Root();
   root.Set("kind", "GPUPool");
   root.Set("apiVersion", "sextant.dev/v1alpha1");
   root["metadata"].Set("name", pool.name);
   Mut annotations = root["metadata"]["annotations"];
-  annotations.Set(kSourceAnnotation, source);
+  annotations.Set(kSourceAnnotation, SourceText(source));
   if (!pool.product.empty()) annotations.Set(kProductAnnotation, pool.product);
   if (pool.memory_mib > 0) {
     annotations.Set(kMemoryAnnotation, fmt::format("{}", pool.memory_mib));
@@ -108,6 +104,7 @@ Object PoolFromTopology(const TopologyPool& pool, const std::string& source) {
   Mut spec = root["spec"];
   spec.Set("model", pool.model);
   spec.Set("count", pool.count);
+  spec.Set("allocation", "plugin");
   for (const auto& [name, count] : pool.devices) {
     Mut device = spec["devices"].Append();
     device.Set("name", name);
@@ -116,6 +113,33 @@ Object PoolFromTopology(const TopologyPool& pool, const std::string& source) {
   for (const auto& [name, amount] : pool.resources) spec["resources"].Set(name, amount);
   return std::move(edit).Finish();
 }
+
+// Whether the pool in the API says what `wanted` says.
+bool Says(const Object& there, const Object& wanted) {
+  for (std::string_view key : {kSourceAnnotation, kProductAnnotation, kMemoryAnnotation}) {
+    if (there["metadata"]["annotations"][key].AsString() !=
+        wanted["metadata"]["annotations"][key].AsString()) {
+      return false;
+    }
+  }
+  return Equal(there["spec"], wanted["spec"]);
+}
+
+// Ends one unit of work when all its parts have ended; what went wrong last is told.
+class Together {
+ public:
+  Together(size_t parts, std::move_only_function<void(Status)> done)
+      : left_(parts), done_(std::move(done)) {}
+  void One(Status status) {
+    if (!status) failed_ = std::move(status);
+    if (--left_ == 0) done_(std::move(failed_));
+  }
+
+ private:
+  size_t left_;
+  Status failed_;
+  std::move_only_function<void(Status)> done_;
+};
 
 Status StatusOf(Result<Object> result) {
   if (result) return {};
@@ -131,6 +155,42 @@ auto Ending(std::move_only_function<void(Status)> done) {
 }
 
 }  // namespace
+
+std::vector<PoolConfig> FirstPools(const LabConfig& config) {
+  std::vector<PoolConfig> pools = config.pools;
+  const PoolConfig standard;
+  if (std::none_of(pools.begin(), pools.end(),
+                   [&](const PoolConfig& pool) { return pool.name == standard.name; })) {
+    pools.push_back(standard);
+  }
+  return pools;
+}
+
+Object PoolObject(const PoolConfig& pool) {
+  Editor edit;
+  Mut root = edit.Root();
+  root.Set("kind", "GPUPool");
+  root.Set("apiVersion", "sextant.dev/v1alpha1");
+  root["metadata"].Set("name", pool.name);
+  if (!pool.spec.empty()) {
+    auto spec = api::ParseJson(pool.spec);
+    CHECK(spec.has_value());
+    root["spec"].Set(*spec);
+    return std::move(edit).Finish();
+  }
+  root["spec"].Set("model", pool.model);
+  root["spec"].Set("count", pool.count);
+  root["spec"].Set("allocation", pool.allocation);
+  return std::move(edit).Finish();
+}
+
+std::string PoolLabelKey(const std::vector<Object>& topologies) {
+  for (const Object& config : topologies) {
+    auto topology = ParseTopology(config["data"][kTopologyKey].AsString());
+    if (topology && !topology->pool_label_key.empty()) return topology->pool_label_key;
+  }
+  return std::string(kPoolLabel);
+}
 
 Result<gpu::Inventory> CardsOfPool(const Object& pool, const std::string& cluster,
                                    const std::string& node) {
@@ -164,8 +224,6 @@ Pools::Pools(client::Client& client, client::SharedInformers& informers, Machine
         SyncTopology(name, std::move(done));
       }) {}
 
-Pools::~Pools() { *alive_ = false; }
-
 void Pools::Start() {
   subscriptions_.push_back(nodes_.Subscribe([this](const client::Change& c) { OnNode(c); }));
   subscriptions_.push_back(pools_.Subscribe([this](const client::Change& c) { OnPool(c); }));
@@ -189,20 +247,16 @@ void Pools::OnNode(const client::Change& change) {
 void Pools::OnPool(const client::Change& change) {
   const std::string name(change.object().name());
   pools_queue_.Add(name);
-  // Its ConfigMap may have gone while nobody looked.
-  if (change.added()) {
-    if (const auto topology = TopologyOf(change.after)) topologies_queue_.Add(*topology);
+  // Found at the start: its ConfigMap may have gone meanwhile.
+  if (change.added() && !SourceOf(change.after).name.empty()) {
+    topologies_queue_.Add(SourceOf(change.after));
   }
   for (const Object& node : nodes_.List()) {
     if (PoolOf(node) == name) nodes_queue_.Add(std::string(node.name()));
   }
 }
 
-void Pools::OnTopology(const client::Change& change) {
-  topologies_queue_.Add(change.name());
-  if (!change.deleted()) return;
-  for (const Object& other : topologies_.List()) topologies_queue_.Add(controllers::NameOf(other));
-}
+void Pools::OnTopology(const client::Change& change) { topologies_queue_.Add(change.name()); }
 
 void Pools::SyncNode(const std::string& name, Done done) {
   host::SimulatedMachine* machine = machines_(name);
@@ -277,43 +331,74 @@ void Pools::SyncPool(const std::string& name, Done done) {
                 Ending(std::move(done)));
 }
 
-void Pools::UseLabelKey(std::string key) {
-  if (key.empty()) key = kPoolLabel;
+void Pools::FollowLabelKey() {
+  std::string key = PoolLabelKey(topologies_.List());
   if (key == label_key_) return;
   label_key_ = std::move(key);
   for (const Object& node : nodes_.List()) nodes_queue_.Add(std::string(node.name()));
+  for (const Object& pool : pools_.List()) pools_queue_.Add(std::string(pool.name()));
 }
 
-// Takes the ConfigMap's pools over into GPUPool objects: made, replaced where they differ, and
-// removed where it names them no longer.
+std::vector<Object> Pools::Left(const ObjectName& source, const Topology& topology) const {
+  std::vector<Object> left;
+  for (const Object& pool : pools_.List()) {
+    if (SourceOf(pool) != source) continue;
+    const bool named =
+        std::any_of(topology.pools.begin(), topology.pools.end(),
+                    [&](const TopologyPool& one) { return one.name == pool.name(); });
+    if (!named) left.push_back(pool);
+  }
+  return left;
+}
+
+// Takes the ConfigMap's pools over into GPUPool objects: made, or replaced where they differ. What
+// it made before and names no longer gets its first form back, or goes.
 void Pools::SyncTopology(const ObjectName& name, Done done) {
+  if (!topologies_.synced() || !pools_.synced()) return done(Fail(InternalError("not synced")));
   const Object config = topologies_.Get(name);
-  if (!config && !topologies_.synced()) return done(Fail(InternalError("not synced")));
-  Result<Topology> topology;
-  if (config) topology = ParseTopology(config["data"][kTopologyKey].AsString());
-  if (!topology) {
+  auto parsed = config ? ParseTopology(config["data"][kTopologyKey].AsString()) : Topology{};
+  if (!parsed) {  // as it was, until the text is mended
     log::Warning("pools", "ConfigMap {}: {}: {}", name.ToString(), kTopologyKey,
-                 topology.error().message);
+                 parsed.error().message);
     return done({});
   }
-  UseLabelKey(topology->pool_label_key);
-  auto join = controllers::Join::Make(std::move(done));
-  const std::string source = SourceOf(name);
-  std::set<std::string> named;
-  for (const TopologyPool& pool : topology->pools) {
-    named.insert(pool.name);
-    const Object wanted = PoolFromTopology(pool, source);
-    client::WriteOptions options{.field_manager = std::string(kManager)};
-    if (!pools_.Get({"", pool.name})) {
-      client_.Create(client::kGpuPools, {"", pool.name}, wanted, std::move(options), join->Piece());
+  FollowLabelKey();
+  const std::vector<Object> left = Left(name, *parsed);
+  // Another ConfigMap may name what this one gives up.
+  for (const Object& other : left.empty() ? std::vector<Object>() : topologies_.List()) {
+    const ObjectName its{std::string(other.ns()), std::string(other.name())};
+    if (its != name) topologies_queue_.Add(its);
+  }
+  std::vector<Object> wanted;
+  for (const TopologyPool& pool : parsed->pools) wanted.push_back(PoolFromTopology(pool, name));
+  std::vector<std::string> gone;
+  for (const Object& pool : left) {
+    const auto first = std::find_if(options_.first.begin(), options_.first.end(),
+                                    [&](const PoolConfig& one) { return one.name == pool.name(); });
+    if (first == options_.first.end()) {
+      gone.emplace_back(pool.name());
     } else {
-      client_.Update(client::kGpuPools, {"", pool.name}, wanted, std::move(options), join->Piece());
+      wanted.push_back(PoolObject(*first));
     }
   }
-  for (const Object& pool : pools_.List()) {
-    if (SourceOf(pool) != source || named.contains(std::string(pool.name()))) continue;
-    client_.Delete(client::kGpuPools, {"", std::string(pool.name())},
-                   {.uid = std::string(pool.uid())}, join->Piece());
+  std::erase_if(wanted, [this](const Object& pool) {
+    const Object there = pools_.Get({"", std::string(pool.name())});
+    return there && Says(there, pool);
+  });
+  if (wanted.empty() && gone.empty()) return done({});
+  auto together = std::make_shared<Together>(wanted.size() + gone.size(), std::move(done));
+  const auto one = [together](Status status) { together->One(std::move(status)); };
+  for (const std::string& pool : gone) {
+    client_.Delete(client::kGpuPools, {"", pool}, {}, Ending(one));
+  }
+  for (const Object& pool : wanted) {
+    const ObjectName at{"", std::string(pool.name())};
+    client::WriteOptions options{.field_manager = std::string(kManager)};
+    if (pools_.Get(at)) {
+      client_.Update(client::kGpuPools, at, pool, std::move(options), Ending(one));
+    } else {
+      client_.Create(client::kGpuPools, at, pool, std::move(options), Ending(one));
+    }
   }
 }
 

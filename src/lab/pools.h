@@ -3,8 +3,9 @@
 // A node that carries the label run.ai/simulated-gpu-node-pool=<pool> has the machine that the
 // GPUPool object of that name describes; any other node has none of its own. A ConfigMap `topology`
 // (key topology.yml, in both schemas that fake-gpu-operator reads) is taken over into GPUPool
-// objects: it wins over what flags and files said, and a pool that it no longer names, or whose
-// ConfigMap is gone, goes. Changes of labels, pools and the ConfigMap are followed at once.
+// objects: it wins over what flags and files said. What it no longer names, or what it named when
+// it is deleted, gets its form of flag or file back, or goes where there is none. Changes of
+// labels, pools and the ConfigMap are followed at once.
 //
 // What the controller writes: the simulated machines of this process; on nodes the labels that
 // node feature discovery and the GPU operator would set, zone and rack, and the taint where the
@@ -21,14 +22,25 @@
 #include "client/informer.h"
 #include "client/work_queue.h"
 #include "host/machine.h"
+#include "lab/config.h"
+#include "lab/topology.h"
 
 namespace sextant::lab {
 
 inline constexpr std::string_view kPoolLabel = "run.ai/simulated-gpu-node-pool";
 
 struct PoolsOptions {
-  std::string cluster;  // goes into the cards' UUIDs
+  std::string cluster;            // goes into the cards' UUIDs
+  std::vector<PoolConfig> first;  // by flag or file
 };
+
+api::Object PoolObject(const PoolConfig& pool);
+
+// The key of the label that names a node's pool: the usual one unless a ConfigMap `topology` of
+// these says another.
+std::string PoolLabelKey(const std::vector<api::Object>& topologies);
+// The ConfigMaps that PoolLabelKey wants.
+inline constexpr std::string_view kTopologyName = "topology";
 
 // The cards of a node that carries `pool` (a GPUPool object).
 Result<gpu::Inventory> CardsOfPool(const api::Object& pool, const std::string& cluster,
@@ -41,8 +53,9 @@ class Pools {
 
   Pools(client::Client& client, client::SharedInformers& informers, MachineOf machines,
         PoolsOptions options);
-  ~Pools();
   void Start();
+  // The name of the pool that the node carries; empty for none.
+  std::string PoolOf(const api::Object& node) const;
 
  private:
   using Done = std::move_only_function<void(Status)>;
@@ -52,9 +65,10 @@ class Pools {
   void SyncNode(const std::string& name, Done done);
   void SyncPool(const std::string& name, Done done);
   void SyncTopology(const client::ObjectName& name, Done done);
-  void UseLabelKey(std::string key);
   void PatchNode(const api::Object& node, const api::Object& pool, Done done);
-  std::string PoolOf(const api::Object& node) const;
+  // The pools that this ConfigMap made and `topology` no longer names.
+  std::vector<api::Object> Left(const client::ObjectName& source, const Topology& topology) const;
+  void FollowLabelKey();
 
   client::Client& client_;
   client::Informer& nodes_;
@@ -67,7 +81,6 @@ class Pools {
   client::WorkQueue<std::string> pools_queue_;
   client::WorkQueue<client::ObjectName> topologies_queue_;
   std::vector<std::unique_ptr<client::Subscription>> subscriptions_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace sextant::lab

@@ -4,8 +4,6 @@
 
 #include <cstdlib>
 
-#include "lab/pools.h"
-
 namespace sextant::lab {
 namespace {
 
@@ -26,9 +24,10 @@ int64_t GpusShown(const Object& node) {
 
 }  // namespace
 
-ReadyWatch::ReadyWatch(client::SharedInformers& informers)
+ReadyWatch::ReadyWatch(client::SharedInformers& informers, PoolOf pool_of)
     : nodes_(informers.For({.gvr = client::kNodes})),
-      pools_(informers.For({.gvr = client::kGpuPools})) {
+      pools_(informers.For({.gvr = client::kGpuPools})),
+      pool_of_(std::move(pool_of)) {
   const auto check = [this](const client::Change&) { Check(); };
   subscriptions_.push_back(nodes_.Subscribe(check));
   subscriptions_.push_back(pools_.Subscribe(check));
@@ -51,11 +50,12 @@ std::string ReadyWatch::Missing(size_t nodes) const {
   }
   for (const Object& node : nodes_.List()) {
     if (!IsReady(node)) return fmt::format("node {} is not Ready", node.name());
-    const std::string_view pool_name = node["metadata"]["labels"][kPoolLabel].AsString();
+    const std::string pool_name = pool_of_(node);
     if (pool_name.empty()) continue;
-    const Object pool = pools_.Get({"", std::string(pool_name)});
-    if (!pool || pool["spec"]["allocation"].AsString() == "dra") continue;
-    const int64_t wanted = pool["spec"]["count"].AsInt();
+    const Object pool = pools_.Get({"", pool_name});
+    if (!pool) continue;
+    const bool by_plugin = pool["spec"]["allocation"].AsString() != "dra";
+    const int64_t wanted = by_plugin ? pool["spec"]["count"].AsInt() : 0;
     if (GpusShown(node) != wanted) {
       return fmt::format("node {} shows {} of {} GPUs", node.name(), GpusShown(node), wanted);
     }

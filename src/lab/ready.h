@@ -1,5 +1,6 @@
-// When a lab is ready: every node Ready and showing the GPUs that its pool says it should.
-// Threads: the informers' loop.
+// When a lab is ready: every node Ready and showing the GPUs that its pool says it should. Cards of
+// a pool that allocates by DRA are no device plugin's: such a node shows none. Threads: the
+// informers' loop.
 #pragma once
 
 #include <functional>
@@ -13,7 +14,8 @@ namespace sextant::lab {
 
 class ReadyWatch {
  public:
-  explicit ReadyWatch(client::SharedInformers& informers);
+  using PoolOf = std::function<std::string(const api::Object& node)>;
+  ReadyWatch(client::SharedInformers& informers, PoolOf pool_of);
 
   // Runs `ready` once, when at least `nodes` nodes are ready. Takes the place of an earlier one.
   void OnReady(size_t nodes, std::function<void()> ready);
@@ -26,6 +28,7 @@ class ReadyWatch {
 
   client::Informer& nodes_;
   client::Informer& pools_;
+  const PoolOf pool_of_;
   size_t wanted_ = 0;
   std::function<void()> ready_;
   std::vector<std::unique_ptr<client::Subscription>> subscriptions_;

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 
 #include "api/json.h"
@@ -24,6 +26,8 @@ using api::Value;
 
 constexpr size_t kMaxFile = 16 << 20;
 constexpr size_t kMaxName = 63;
+constexpr Duration kDyingLimit = std::chrono::seconds(10);
+constexpr useconds_t kDyingLookUs = 2'000;
 
 std::string Env(const char* name) {
   const char* value = std::getenv(name);
@@ -64,6 +68,49 @@ Result<Object> ReadObject(const std::string& path) {
   return object;
 }
 
+// Whether the process is gone or on its way out: it may hold its files a while longer, since the
+// kernel takes its memory away first (do_exit).
+bool Dying(pid_t pid) {
+  constexpr unsigned long kExiting = 0x4;  // PF_EXITING, include/linux/sched.h
+  constexpr unsigned long kKilled = 1UL << (SIGKILL - 1);
+  auto stat = ReadFile(fmt::format("/proc/{}/stat", pid), kMaxFile);
+  if (!stat) return true;
+  // "pid (name) state ppid pgrp session tty tpgid flags ..."; the name may hold anything.
+  char state = 0;
+  unsigned long flags = 0;
+  const size_t name_end = stat->rfind(')');
+  if (name_end == std::string::npos ||
+      std::sscanf(stat->c_str() + name_end + 1, " %c %*d %*d %*d %*d %*d %lu", &state, &flags) !=
+          2) {
+    return false;
+  }
+  if (state == 'Z' || state == 'X' || (flags & kExiting) != 0) return true;
+  auto status = ReadFile(fmt::format("/proc/{}/status", pid), kMaxFile);
+  if (!status) return true;
+  for (const char* pending : {"\nSigPnd:", "\nShdPnd:"}) {
+    const size_t at = status->find(pending);
+    if (at != std::string::npos &&
+        (std::strtoul(status->c_str() + at + std::strlen(pending), nullptr, 16) & kKilled) != 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Takes the lock, waiting for a holder that is dying. The lock's file names its holder.
+bool TakeLock(int fd) {
+  const RealClock clock;
+  const Duration end = clock.Monotonic() + kDyingLimit;
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    char text[24] = {};
+    const ssize_t n = ::pread(fd, text, sizeof text - 1, 0);
+    const long pid = n > 0 ? std::strtol(text, nullptr, 10) : 0;
+    if (pid <= 0 || !Dying(static_cast<pid_t>(pid)) || clock.Monotonic() > end) return false;
+    ::usleep(kDyingLookUs);
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string SerialiseRecord(const LabRecord& record) {
@@ -80,6 +127,7 @@ std::string SerialiseRecord(const LabRecord& record) {
     out.Set("model", pool.model);
     out.Set("count", pool.count);
     out.Set("allocation", pool.allocation);
+    out.Set("spec", pool.spec);
   }
   root.Set("listenAddress", config.listen_address);
   root.Set("port", config.port);
@@ -104,10 +152,11 @@ Result<LabRecord> ParseRecord(std::string_view json) {
   config.name = object["name"].AsString();
   for (Value node : object["nodes"].items()) config.nodes.push_back(ReadNode(node));
   for (Value pool : object["pools"].items()) {
-    config.pools.push_back({std::string(pool["name"].AsString()),
-                            std::string(pool["model"].AsString()),
-                            static_cast<int>(pool["count"].AsInt()),
-                            std::string(pool["allocation"].AsString("plugin"))});
+    config.pools.push_back({.name = std::string(pool["name"].AsString()),
+                            .model = std::string(pool["model"].AsString()),
+                            .count = static_cast<int>(pool["count"].AsInt()),
+                            .allocation = std::string(pool["allocation"].AsString("plugin")),
+                            .spec = std::string(pool["spec"].AsString())});
   }
   config.listen_address = object["listenAddress"].AsString("127.0.0.1");
   config.port = static_cast<int>(object["port"].AsInt());
@@ -174,7 +223,7 @@ bool LabState::exists() const { return ::access(file("config.json").c_str(), F_O
 bool LabState::running() const {
   const int fd = ::open(file("lock").c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) return false;
-  const bool free = ::flock(fd, LOCK_EX | LOCK_NB) == 0;
+  const bool free = TakeLock(fd);
   ::close(fd);
   return !free;
 }
@@ -183,8 +232,13 @@ Status LabState::Lock() {
   RETURN_IF_ERROR(MakeDirectories(directory_, 0700));
   lock_fd_ = ::open(file("lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (lock_fd_ < 0) return Fail(FileError("open", file("lock"), errno));
-  if (::flock(lock_fd_, LOCK_EX | LOCK_NB) != 0) {
+  if (!TakeLock(lock_fd_)) {
     return Fail(UsageError(fmt::format("the lab {} is running already", name_)));
+  }
+  const std::string pid = std::to_string(::getpid());
+  if (::ftruncate(lock_fd_, 0) != 0 ||
+      ::pwrite(lock_fd_, pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
+    return Fail(FileError("write", file("lock"), errno));
   }
   return {};
 }

@@ -3,7 +3,7 @@
 //
 //   labs/<name>/config.json   what it is made of (LabConfig and how it was started)
 //               lab.db        its objects (SQLite)
-//               lock          held by the process that runs it
+//               lock          held by the process that runs it, whose number stands in it
 //               status.json   pid, server: of that process
 //               admin.kubeconfig, lab.log, nodes/, runtime/
 //
@@ -46,7 +46,7 @@ class LabState {
   const std::string& directory() const { return directory_; }
   const std::string& name() const { return name_; }
   bool exists() const;   // there is a config.json
-  bool running() const;  // somebody holds the lock
+  bool running() const;  // somebody who is not about to die holds the lock
   std::string file(std::string_view name) const { return directory_ + "/" + std::string(name); }
 
   Status Write(const LabRecord& record) const;

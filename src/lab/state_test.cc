@@ -1,6 +1,9 @@
 #include "lab/state.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
@@ -20,7 +23,7 @@ TEST_F(StateTest, KeepsARecord) {
   record.config.name = "a";
   record.config.nodes = {{"a-control-plane", true, {}, "image"},
                          {"a-worker", false, {{"x", "y"}}, ""}};
-  record.config.pools = {{"default", "l40s", 1, "dra"}};
+  record.config.pools = {{"default", "l40s", 1, "dra"}, {.name = "b", .spec = R"({"model":"t4"})"}};
   record.config.port = 1234;
   record.config.runtime = RuntimeMode::kSimulated;
   record.config.feature_gates = {{"GangScheduling", true}};
@@ -49,6 +52,34 @@ TEST_F(StateTest, OneProcessALab) {
   auto second = again->Lock();
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().message, "the lab a is running already");
+}
+
+// A killed process keeps its lock until the kernel has taken its memory away. Here a grandchild
+// holds it for a moment longer than the process that took it.
+TEST_F(StateTest, AKilledHolderIsWaitedFor) {
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t holder = ::fork();
+  if (holder == 0) {
+    auto state = LabState::Of("a");
+    if (!state || !state->Lock()) ::_exit(1);
+    const pid_t parent = ::getpid();
+    if (::fork() == 0) {  // shares the lock
+      while (::getppid() == parent) ::usleep(1'000);
+      ::usleep(100'000);
+      ::_exit(0);
+    }
+    (void)!::write(ready[1], "x", 1);
+    ::pause();
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  auto state = LabState::Of("a");
+  EXPECT_TRUE(state->running()) << "it lives";
+  ::kill(holder, SIGKILL);
+  EXPECT_FALSE(state->running());
+  EXPECT_TRUE(state->Lock());
+  ::waitpid(holder, nullptr, 0);
 }
 
 TEST_F(StateTest, NamesAreKinds) {

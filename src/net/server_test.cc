@@ -103,6 +103,18 @@ TEST_F(NetTest, CertificateChosenBySni) {
   ASSERT_FALSE(r);
   EXPECT_TRUE(IsTransportError(r.error()));
   EXPECT_THAT(r.error().message, HasSubstr("certificate"));
+  // One certificate behind many names: asked for by one, verified by the other.
+  o.tls.server_name = "node-1";
+  o.tls.verify_name = "node-2";
+  EXPECT_FALSE(Get(*std::make_unique<HttpClient>(io_, loop_, o), {.target = "/"}));
+  o.tls.server_name = "node-2";
+  o.tls.verify_name = "node-1";
+  EXPECT_FALSE(Get(*std::make_unique<HttpClient>(io_, loop_, o), {.target = "/"}));
+  o.tls.server_name = "node-9";
+  o.tls.verify_name = "localhost";
+  const auto other = Get(*std::make_unique<HttpClient>(io_, loop_, o), {.target = "/"});
+  ASSERT_TRUE(other) << other.error().message;
+  EXPECT_THAT(other->body, HasSubstr("sni=node-9\n"));
 }
 
 TEST_F(NetTest, ForeignCertificates) {

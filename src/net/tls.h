@@ -119,6 +119,7 @@ struct ClientTls {
   std::string key_pem;
   bool insecure_skip_verify = false;
   std::string server_name;  // for SNI and verification in place of the URL's host
+  std::string verify_name;  // whose certificate it has to be, in place of server_name
 };
 
 std::string Sha256(std::string_view data);      // 32 bytes

@@ -167,12 +167,15 @@ SslPtr TlsClientContext::NewSession(const std::string& host, bool http2) const {
   SslPtr ssl(SSL_new(context_.get()));
   CHECK(ssl != nullptr);
   const std::string& name = tls_.server_name.empty() ? host : tls_.server_name;
+  const std::string& whose = tls_.verify_name.empty() ? name : tls_.verify_name;
   X509_VERIFY_PARAM* verify = SSL_get0_param(ssl.get());
-  if (IsIpAddress(name)) {
-    X509_VERIFY_PARAM_set1_ip_asc(verify, name.c_str());
+  if (IsIpAddress(whose)) {
+    X509_VERIFY_PARAM_set1_ip_asc(verify, whose.c_str());
   } else {
-    X509_VERIFY_PARAM_set1_host(verify, name.data(), name.size());
-    if (name.size() <= kMaxServerName) SSL_set_tlsext_host_name(ssl.get(), name.c_str());
+    X509_VERIFY_PARAM_set1_host(verify, whose.data(), whose.size());
+  }
+  if (!IsIpAddress(name) && name.size() <= kMaxServerName) {
+    SSL_set_tlsext_host_name(ssl.get(), name.c_str());
   }
   if (http2) {
     SSL_set_alpn_protos(ssl.get(), reinterpret_cast<const unsigned char*>(kAlpnBoth.data()),

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "preflight/checks.h"
+
 namespace sextant::preflight {
 namespace {
 
@@ -17,7 +19,7 @@ constexpr std::array<std::string_view, kLayers> kQuestions = {
     "can the container runtime hand it to a container?",
     "does Kubernetes see it?",
     "does the Pod get a node?",
-    "is it admitted, and does the container see the same GPU?",
+    "is it admitted, does it see the same GPU, is that free afterwards?",
     "may it receive traffic?"};
 
 void SetCheck(Mut out, const Check& check) {
@@ -33,6 +35,11 @@ void SetCheck(Mut out, const Check& check) {
   }
   for (const std::string& id : check.blocked_by) out["blockedBy"].Append().SetString(id);
   if (!check.summary.empty()) out.Set("summary", check.summary);
+  const CheckKind* kind = FindCheckKind(check.id);
+  if (kind && check.status == CheckStatus::kPassed) {
+    if (!kind->proves.empty()) out.Set("proves", kind->proves);
+    if (!kind->does_not_prove.empty()) out.Set("doesNotProve", kind->does_not_prove);
+  }
   if (!check.expected.empty()) out.Set("expected", check.expected);
   if (!check.observed.empty()) out.Set("observed", check.observed);
   out["observations"].SetList();
@@ -46,16 +53,19 @@ void SetCheck(Mut out, const Check& check) {
   out.Set("durationMs", std::chrono::duration_cast<std::chrono::milliseconds>(check.took).count());
 }
 
-// One word for a layer: the worst of its checks.
-CheckStatus LayerStatus(const std::vector<Check>& checks, Layer layer) {
-  constexpr std::array kWorstFirst = {CheckStatus::kFailed, CheckStatus::kError,
-                                      CheckStatus::kPassed, CheckStatus::kUnsupported};
-  for (CheckStatus status : kWorstFirst) {
-    for (const Check& check : checks) {
-      if (check.layer == layer && check.status == status) return status;
-    }
-  }
-  return CheckStatus::kSkipped;
+void SetProbe(Mut root, const Report& report) {
+  if (!report.probed) return;
+  Mut probe = root["probe"];
+  probe.Set("placement", "scheduler");
+  probe.Set("claimMode", "none");
+  probe.Set("path", "limit");
+  Mut identity = root["identity"];
+  identity["allocated"].SetList();
+  for (const std::string& id : report.allocated) identity["allocated"].Append().SetString(id);
+  identity["container"].SetList();
+  for (const std::string& id : report.seen) identity["container"].Append().SetString(id);
+  const bool known = !report.allocated.empty() && !report.seen.empty();
+  identity.Set("equal", !known ? "unknown" : report.allocated == report.seen ? "true" : "false");
 }
 
 }  // namespace
@@ -123,6 +133,24 @@ const Check* FirstUnproven(const std::vector<Check>& checks) {
   return nullptr;
 }
 
+CheckStatus LayerStatus(const std::vector<Check>& checks, Layer layer) {
+  using enum CheckStatus;
+  const auto has = [&](CheckStatus status, bool required_only) {
+    return std::any_of(checks.begin(), checks.end(), [&](const Check& check) {
+      return check.layer == layer && check.status == status && (check.required || !required_only);
+    });
+  };
+  for (CheckStatus status : {kFailed, kError}) {
+    if (has(status, false)) return status;
+  }
+  for (const bool required_only : {true, false}) {
+    for (CheckStatus status : {kUnsupported, kSkipped, kPassed}) {
+      if (has(status, required_only)) return status;
+    }
+  }
+  return kSkipped;
+}
+
 // failed > error > not observed > passed; nothing planned is an error.
 Verdict VerdictOf(const std::vector<Check>& checks) {
   if (checks.empty()) return Verdict::kError;
@@ -182,6 +210,7 @@ api::Object ReportJson(const Report& report) {
   Mut checks = root["checks"];
   checks.SetList();
   for (const Check& check : report.checks) SetCheck(checks.Append(), check);
+  SetProbe(root, report);
   if (!report.pod_log.empty()) root.Set("podLog", report.pod_log);
   return std::move(edit).Finish();
 }
@@ -195,9 +224,6 @@ std::string ReportText(const Report& report) {
     for (const Check& check : report.checks) {
       if (check.layer != layer) continue;
       std::string text = check.summary.empty() ? check.reason : check.summary;
-      if (!check.blocked_by.empty()) {
-        text = fmt::format("blocked by {}", fmt::join(check.blocked_by, ", "));
-      }
       if (!check.code.empty()) text = fmt::format("{}: {}", check.code, text);
       out += fmt::format("    {:<15} {:<12} {}\n", check.id, StatusName(check.status), text);
     }
@@ -209,7 +235,9 @@ std::string ReportText(const Report& report) {
                        LayerName(stop->layer), stop->id, stop->code);
   } else if (verdict == Verdict::kIncomplete) {
     if (const Check* unproven = FirstUnproven(report.checks)) {
-      out += fmt::format(", not shown: {} (try --probe)", unproven->id);
+      out += fmt::format(
+          ", not shown: {}{}", unproven->id,
+          report.probed || unproven->status != CheckStatus::kSkipped ? "" : " (try --probe)");
     }
   }
   return out + "\n";

@@ -3,6 +3,7 @@
 // Plain data; any thread.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,16 +55,22 @@ struct Report {
   std::string context;
   std::string server_version;
   std::vector<Check> checks;
-  std::string pod_log;  // of the capability Pod, when it ran
+  bool probed = false;              // the capability Pod was sent to the API server
+  std::set<std::string> allocated;  // devices that the kubelet says it has
+  std::set<std::string> seen;       // UUIDs that its container lists
+  std::string pod_log;              // of the capability Pod, when it ran
 };
 
 enum class Verdict { kPassed, kFailed, kIncomplete, kError };
 std::string_view VerdictName(Verdict verdict);
 Verdict VerdictOf(const std::vector<Check>& checks);
-// The lowest layer with a failed check, or nothing.
+// The first failed check of the lowest layer that has one, or nothing.
 const Check* StopOf(const std::vector<Check>& checks);
-// The lowest required check that was not observed, when nothing failed.
+// The lowest required check that was not observed, when nothing failed. Checks stand bottom up.
 const Check* FirstUnproven(const std::vector<Check>& checks);
+// A layer's word: failed or in error where any check is; else the worst of its required checks,
+// of the others where it has none.
+CheckStatus LayerStatus(const std::vector<Check>& checks, Layer layer);
 int ExitCode(Verdict verdict);  // 0, 3, 4, 1
 
 api::Object ReportJson(const Report& report);

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+#include <array>
 
 #include "api/json.h"
+#include "base/check.h"
+#include "preflight/checks.h"
+#include "preflight/cluster_view.h"
 
 namespace sextant::preflight {
 namespace {
@@ -13,89 +16,105 @@ namespace {
 using api::Object;
 using api::Value;
 
-constexpr std::string_view kGpu = "nvidia.com/gpu";
-constexpr std::string_view kPciLabel = "feature.node.kubernetes.io/pci-10de.present";
-constexpr std::string_view kPresentLabel = "nvidia.com/gpu.present";
-constexpr size_t kMaxChecks = 64;
-constexpr int64_t kMaxLog = 1 << 20;
-constexpr Duration kLookEvery = std::chrono::milliseconds(20);
 constexpr std::string_view kNotAsked = "not asked: --probe runs the capability Pod";
-constexpr std::string_view kContainer = "cuda-check";
 
-int64_t GpuCount(Value list) {
-  const Value amount = list[kGpu];
-  return amount.IsInt() ? amount.AsInt() : std::atoll(std::string(amount.AsString("0")).c_str());
-}
+// What a container that does not start says, and the layer that it speaks of: containerd's, runc's
+// and the NVIDIA container toolkit's texts (reference/gpu-faults.md 4.5).
+struct RuntimeText {
+  std::string_view text;
+  std::string_view code;  // of rt.probe
+};
+constexpr std::array<RuntimeText, 7> kRuntimeTexts = {{
+    {"no runtime for", "HANDLER_MISSING"},
+    {"unresolvable CDI devices", "CDI_UNRESOLVABLE"},
+    {"libnvidia-ml.so", "LIB_NOT_FOUND"},
+    {"driver not loaded", "LIB_NOT_FOUND"},
+    {"nvidia-container", "HOOK_ERROR"},
+    {"nvidia-ctk", "HOOK_ERROR"},
+    {"could not select device driver", "HOOK_ERROR"},
+}};
 
-std::set<std::string> UuidsIn(std::string_view text) {
-  constexpr std::string_view kPrefix = "GPU-";
-  constexpr size_t kLength = 40;  // "GPU-" and a UUID
-  std::set<std::string> found;
-  for (size_t at = text.find(kPrefix); at != std::string_view::npos;
-       at = text.find(kPrefix, at + 1)) {
-    const std::string_view candidate = text.substr(at, kLength);
-    const bool good = candidate.size() == kLength &&
-                      std::all_of(candidate.begin() + 4, candidate.end(), [](char c) {
-                        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || c == '-';
-                      });
-    if (good) found.emplace(candidate);
-  }
-  return found;
+struct Rejection {
+  std::string_view reason;  // of a Pod that its kubelet refused
+  std::string_view code;
+};
+constexpr std::array<Rejection, 3> kRejections = {{
+    {"UnexpectedAdmissionError", "UNEXPECTED_ADMISSION"},
+    {"TopologyAffinityError", "TOPOLOGY_AFFINITY"},
+    {"OutOfnvidia.com/gpu", "OUT_OF_GPU"},
+}};
+
+// nvidia-smi's status where a command is missing (the shell's), and where the library is.
+constexpr int64_t kNoCommand = 127;
+constexpr int64_t kNoLibrary = 12;
+
+std::string LastLine(std::string_view text) {
+  while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
+  const size_t newline = text.rfind('\n');
+  return std::string(newline == std::string_view::npos ? text : text.substr(newline + 1));
 }
 
 class Walker {
  public:
   Walker(client::Client& client, const Clock& clock, Random& random, const WalkOptions& options)
-      : calls_(client), clock_(clock), options_(options) {
+      : calls_(client),
+        clock_(clock),
+        options_(options),
+        prober_(calls_, clock, random, options.ns, options.limits, options.sleep) {
     report_.run_id = NewUuid(random);
     report_.started = clock.Now();
-    report_.checks.reserve(kMaxChecks);  // references to checks stay good
     report_.context = options.context;
-    pod_name_ = "gpu-preflight-" + NameSuffix(random);
+    for (const CheckKind& kind : CheckKinds()) {
+      Check check;
+      check.id = kind.id;
+      check.layer = kind.layer;
+      check.required = kind.required;
+      check.started = report_.started;
+      report_.checks.push_back(std::move(check));
+    }
   }
 
   Report Run() {
-    const bool reached = Reach();
-    Driver();
-    Toolkit();
-    Plugin();
-    if (reached && options_.probe && !Blocked()) StartProbe();
-    Scheduler();
-    PodLayer();
-    Serving();
-    BlockAbove();
-    EndProbe();
+    TellUnseen();
+    if (Reach()) {
+      Driver();
+      if (!Blocked()) Plugin();
+      if (options_.probe && !Blocked()) Probe();
+    }
+    ExplainSkipped();
     return std::move(report_);
   }
 
  private:
-  Check& Add(Layer layer, std::string_view id, bool required = true) {
-    Check check;
-    check.layer = layer;
-    check.id = id;
-    check.required = required;
-    check.started = clock_.Now();
-    report_.checks.push_back(std::move(check));
-    return report_.checks.back();
+  Check& Find(std::string_view id) {
+    for (Check& check : report_.checks) {
+      if (check.id != id) continue;
+      if (check.started == report_.started) check.started = clock_.Now();
+      return check;
+    }
+    CHECK(false);
+  }
+  void End(Check& check, CheckStatus status) {
+    check.status = status;
+    check.took = clock_.Now() - check.started;
   }
   void Pass(Check& check, std::string summary) {
-    check.status = CheckStatus::kPassed;
     check.summary = std::move(summary);
-    check.took = clock_.Now() - check.started;
+    End(check, CheckStatus::kPassed);
   }
   void Refuse(Check& check, std::string_view code, std::string summary) {
-    check.status = CheckStatus::kFailed;
     check.code = code;
     check.summary = std::move(summary);
-    check.took = clock_.Now() - check.started;
+    End(check, CheckStatus::kFailed);
   }
-  static void Unsupported(Check& check, std::string reason) {
-    check.status = CheckStatus::kUnsupported;
-    check.reason = std::move(reason);
+  // The check itself went wrong: nothing is known.
+  void Err(Check& check, std::string summary) {
+    check.summary = std::move(summary);
+    End(check, CheckStatus::kError);
   }
-  static void Skip(Check& check, std::string reason) {
-    check.status = CheckStatus::kSkipped;
+  void Unsupported(Check& check, std::string reason) {
     check.reason = std::move(reason);
+    End(check, CheckStatus::kUnsupported);
   }
   static void See(Check& check, std::string source, std::string ref, std::string excerpt) {
     check.observations.push_back({std::move(source), std::move(ref), std::move(excerpt)});
@@ -103,97 +122,110 @@ class Walker {
   bool Blocked() const { return StopOf(report_.checks) != nullptr; }
   bool simulated() const { return report_.mode == Mode::kSimulated; }
 
-  // What kind of cluster it is, and its nodes. False when the API cannot be reached.
+  // Whose cluster it is, and its nodes. False when the API cannot be asked.
   bool Reach() {
+    Check& labels = Find("node.labels");
     auto version = calls_.GetRaw("/version");
     if (!version) {
-      reach_error_ = version.error().message;
+      Err(labels, "the cluster cannot be asked: " + version.error().message);
       return false;
     }
     if (auto parsed = api::ParseJson(*version)) {
       report_.server_version = (*parsed)["gitVersion"].AsString();
     }
-    report_.mode = report_.server_version.find("+sextant") != std::string::npos ? Mode::kSimulated
-                                                                                : Mode::kReal;
     auto nodes = calls_.List(client::kNodes);
+    const bool ours = report_.server_version.find("+sextant") != std::string::npos;
+    report_.mode = ours ? Mode::kSimulated : Mode::kReal;
     if (!nodes) {
-      reach_error_ = nodes.error().message;
+      Err(labels, "the nodes cannot be listed: " + nodes.error().message);
       return false;
     }
-    for (const Object& node : nodes->items) {
-      const Value labels = node["metadata"]["labels"];
-      if (labels[kPciLabel].AsString() == "true" || labels[kPresentLabel].AsString() == "true" ||
-          node["status"]["capacity"].Has(kGpu)) {
-        gpu_nodes_.push_back(node);
-      }
+    if (std::any_of(nodes->items.begin(), nodes->items.end(), SaysSimulated)) {
+      report_.mode = Mode::kSimulated;
     }
+    nodes_ = GpuNodesOf(nodes->items);
     node_count_ = nodes->items.size();
+    TellUnseen();
     return true;
   }
 
-  void Driver() {
-    Check& nvml = Add(Layer::kDriver, "host.nvml", false);
-    Unsupported(nvml, simulated() ? "simulated cards: there is no NVML"
-                                  : "the host is not visible through the Kubernetes API");
-    Check& labels = Add(Layer::kDriver, "node.labels");
-    if (!reach_error_.empty()) {
-      labels.status = CheckStatus::kError;
-      labels.summary = "the cluster cannot be asked: " + reach_error_;
-      return;
+  // What no Kubernetes API shows, and what this version does not look at.
+  void TellUnseen() {
+    const std::pair<std::string_view, std::string_view> reasons[] = {
+        {"host.nvml", simulated() ? "simulated cards: there is no NVML"
+                                  : "the host is not visible through the Kubernetes API"},
+        {"rt.cdi", simulated() ? "simulated nodes have no container runtime configuration"
+                               : "the runtime's configuration is not visible through the API"},
+        {"ctr.cuda",
+         simulated() ? "simulated cards compute nothing" : "this version runs no CUDA program"},
+        {"serve.ready", "this version asks no model server: nothing is known of serving"}};
+    for (const auto& [id, reason] : reasons) {
+      Check& check = Find(id);
+      Unsupported(check, std::string(reason));
+      check.took = Duration{0};
     }
+  }
+
+  void Driver() {
+    Check& labels = Find("node.labels");
     labels.expected = fmt::format("a node with {}=true", kPciLabel);
-    if (gpu_nodes_.empty()) {
-      labels.observed = fmt::format("none of {} nodes", node_count_);
+    const auto labelled =
+        std::count_if(nodes_.begin(), nodes_.end(), [](const GpuNode& n) { return n.labelled; });
+    labels.observed = fmt::format("{} of {} nodes", labelled, node_count_);
+    if (nodes_.empty()) {
       return Refuse(
           labels, "NFD_LABEL_MISSING",
           fmt::format("none of {} nodes is labelled as having an NVIDIA GPU", node_count_));
     }
-    std::string summary;
-    for (const Object& node : gpu_nodes_) {
-      const Value l = node["metadata"]["labels"];
-      const std::string text = fmt::format("{}: {} x {}, driver {}", node.name(),
-                                           l["nvidia.com/gpu.count"].AsString("?"),
-                                           l["nvidia.com/gpu.product"].AsString("?"),
-                                           l["nvidia.com/cuda.driver-version.full"].AsString("?"));
-      See(labels, "kube", fmt::format("v1/nodes/{}", node.name()), text);
-      if (summary.empty()) summary = text;
+    if (labelled == 0) {
+      return Unsupported(labels,
+                         fmt::format("{} has {}, yet no node is labelled: node feature discovery "
+                                     "does not run here, so nothing tells what the host sees",
+                                     nodes_.front().name, kGpu));
     }
-    if (gpu_nodes_.size() > 1) summary += fmt::format(" and {} more nodes", gpu_nodes_.size() - 1);
+    std::string summary;
+    for (const GpuNode& node : nodes_) {
+      if (!node.labelled) continue;
+      See(labels, "kube", fmt::format("v1/nodes/{} metadata.labels", node.name), node.facts);
+      if (summary.empty()) summary = fmt::format("{}: {}", node.name, node.facts);
+    }
+    if (labelled > 1) summary += fmt::format(" and {} more nodes", labelled - 1);
     Pass(labels, summary + (simulated() ? " (simulated)" : ""));
   }
 
-  void Toolkit() {
-    Unsupported(Add(Layer::kToolkit, "rt.cdi", false),
-                simulated() ? "simulated nodes have no container runtime configuration"
-                            : "the runtime's configuration is not visible through the API");
-    Add(Layer::kToolkit, "rt.probe");  // decided when the Pod has run
-  }
-
   void Plugin() {
-    Check& registered = Add(Layer::kPlugin, "dp.registered");
-    Check& capacity = Add(Layer::kPlugin, "node.capacity");
-    if (Blocked()) return;
+    Check& registered = Find("dp.registered");
     int64_t total = 0;
-    for (const Object& node : gpu_nodes_) {
-      const int64_t count = GpuCount(node["status"]["capacity"]);
-      See(registered, "kube", fmt::format("v1/nodes/{} status.capacity", node.name()),
-          fmt::format("{}: {}", kGpu, count));
-      total += count;
-    }
-    if (total == 0) {
-      return Refuse(
-          registered, "NOT_REGISTERED",
-          fmt::format("no node has {} in its capacity: no device plugin is registered", kGpu));
-    }
-    Pass(registered, fmt::format("{} {} registered", total, kGpu));
     int64_t allocatable = 0;
-    for (const Object& node : gpu_nodes_) {
-      const int64_t has = GpuCount(node["status"]["capacity"]);
-      const int64_t offers = GpuCount(node["status"]["allocatable"]);
-      See(capacity, "kube", fmt::format("v1/nodes/{} status.allocatable", node.name()),
-          fmt::format("{}: {} of {}", kGpu, offers, has));
-      allocatable += offers;
+    size_t offering = 0;
+    const GpuNode* silent = nullptr;
+    const GpuNode* bare = nullptr;
+    for (const GpuNode& node : nodes_) {
+      See(registered, "kube", fmt::format("v1/nodes/{} status", node.name),
+          fmt::format("capacity {} allocatable {} ready {} {}", node.capacity, node.allocatable,
+                      node.ready, node.ready ? "" : node.ready_message));
+      if (!node.ready) {
+        if (!silent) silent = &node;  // what it once said is stale
+      } else if (node.capacity == 0) {
+        if (!bare) bare = &node;
+      } else {
+        total += node.capacity;
+        allocatable += node.allocatable;
+        ++offering;
+      }
     }
+    if (bare) {
+      return Refuse(registered, "NOT_REGISTERED",
+                    fmt::format("{} has no {} in its capacity: no device plugin is registered",
+                                bare->name, kGpu));
+    }
+    if (silent) {
+      return Refuse(registered, "NODE_NOT_READY",
+                    fmt::format("{} is not Ready, what it says of its cards is stale: {}",
+                                silent->name, silent->ready_message));
+    }
+    Pass(registered, fmt::format("{} {} on {} node(s)", total, kGpu, offering));
+    Check& capacity = Find("node.capacity");
     capacity.expected = fmt::format("{}", total);
     capacity.observed = fmt::format("{}", allocatable);
     if (allocatable == 0) {
@@ -203,206 +235,290 @@ class Walker {
       return Refuse(capacity, "UNHEALTHY_DEVICE",
                     fmt::format("{} of {} cards are allocatable", allocatable, total));
     }
-    Pass(capacity, fmt::format("{} allocatable on {} node(s)", allocatable, gpu_nodes_.size()));
+    Pass(capacity, fmt::format("{} allocatable on {} node(s)", allocatable, offering));
   }
 
-  Object ProbePod() const {
-    api::Editor edit;
-    api::Mut root = edit.Root();
-    root.Set("kind", "Pod");
-    root.Set("apiVersion", "v1");
-    root["metadata"].Set("name", pod_name_);
-    root["metadata"].Set("namespace", options_.ns);
-    root["metadata"]["labels"].Set("app.kubernetes.io/managed-by", "sextant-preflight");
-    api::Mut spec = root["spec"];
-    spec.Set("restartPolicy", "Never");
-    spec.Set("automountServiceAccountToken", false);
-    api::Mut toleration = spec["tolerations"].Append();
-    toleration.Set("key", kGpu);
-    toleration.Set("operator", "Exists");
-    api::Mut container = spec["containers"].Append();
-    container.Set("name", kContainer);
-    container.Set("image", "nvidia/cuda:12.4.1-base-ubuntu22.04");
-    container["command"].Append().SetString("bash");
-    container["command"].Append().SetString("-lc");
-    container["args"].Append().SetString("nvidia-smi && nvidia-smi -L");
-    container["resources"]["limits"].Set(kGpu, "1");
-    return std::move(edit).Finish();
+  void Probe() {
+    const PodRun run = prober_.Run(1);
+    report_.probed = true;
+    report_.pod_log = run.log;
+    if (!JudgeCreated(run)) return;
+    if (JudgePlaced(run) && JudgeAdmitted(run) && JudgeStarted(run)) JudgeIdentity(run);
+    JudgeReleased(run);
   }
 
-  // Runs the capability Pod to its end, or as far as it comes.
-  void StartProbe() {
-    auto created = calls_.Create(client::kPods, {options_.ns, ""}, ProbePod(),
-                                 {.field_manager = "sextant-preflight"});
-    if (!created) {
-      admit_error_ = created.error();
+  bool JudgeCreated(const PodRun& run) {
+    Check& admitted = Find("api.admit");
+    if (!run.refused) {
+      Pass(admitted, fmt::format("Pod {}/{} was accepted", run.ns, run.name));
+      return true;
+    }
+    const Error& error = *run.refused;
+    const auto says = [&](std::string_view text) {
+      return error.message.find(text) != std::string::npos;
+    };
+    if (says("exceeded quota")) {
+      Refuse(admitted, "QUOTA", error.message);
+    } else if (says("cannot create resource")) {
+      Unsupported(admitted, "this user may not run Pods: " + error.message);
+    } else if (error.code == 403) {
+      Refuse(admitted, "POLICY", error.message);
+    } else if (error.code == 422 || error.code == 400) {
+      Refuse(admitted, "INVALID", error.message);
+    } else {
+      Err(admitted, error.message);
+    }
+    return false;
+  }
+
+  // True where the Pod could be followed; else `check` says that it could not.
+  bool Followed(const PodRun& run, Check& check) {
+    if (run.lost) Err(check, "the Pod could not be followed: " + run.lost->message);
+    return !run.lost;
+  }
+
+  bool JudgePlaced(const PodRun& run) {
+    Check& place = Find("sched.place");
+    const Value scheduled = run.Condition("PodScheduled");
+    const std::string message(scheduled["message"].AsString());
+    See(place, "kube", run.where(), fmt::format("nodeName {} {}", run.node(), message));
+    if (!run.node().empty()) {
+      Pass(place, fmt::format("placed on {}", run.node()));
+      return true;
+    }
+    if (!Followed(run, place)) return false;
+    if (!scheduled) {
+      Refuse(place, "NOT_SCHEDULED",
+             fmt::format("no scheduler has looked at the Pod within {}",
+                         FormatDuration(options_.limits.run)));
+      return false;
+    }
+    const Unplaced why = ExplainUnplaced(NodesNow(), Requested({run.name}), message);
+    for (const auto& [node, text] : why.by_node) See(place, "kube", "v1/nodes/" + node, text);
+    Refuse(place, why.code, why.summary);
+    return false;
+  }
+
+  // A node name alone is no admission: its kubelet has to have said something.
+  bool JudgeAdmitted(const PodRun& run) {
+    Check& admit = Find("kubelet.admit");
+    const Value status = run.pod["status"];
+    const std::string reason(status["reason"].AsString());
+    See(admit, "kube", run.where() + " status",
+        fmt::format("phase {} reason {} startTime {}", status["phase"].AsString(), reason,
+                    status["startTime"].AsString()));
+    if (run.container()) {
+      Pass(admit, run.allocated.empty()
+                      ? fmt::format("the kubelet of {} reports the container", run.node())
+                      : fmt::format("the kubelet of {} gave it {}", run.node(),
+                                    fmt::join(run.allocated, " ")));
+      return true;
+    }
+    if (!reason.empty()) {
+      std::string_view code = "REJECTED";
+      for (const Rejection& one : kRejections)
+        if (one.reason == reason) code = one.code;
+      Refuse(admit, code, fmt::format("{}: {}", reason, status["message"].AsString("no message")));
+      return false;
+    }
+    if (!Followed(run, admit)) return false;
+    Refuse(
+        admit, "NOT_ACKNOWLEDGED",
+        fmt::format("the kubelet of {} has not reported the Pod's container within {}", run.node(),
+                    FormatDuration(status["startTime"] ? options_.limits.run
+                                                       : options_.limits.acknowledge)));
+    return false;
+  }
+
+  bool JudgeStarted(const PodRun& run) {
+    Check& start = Find("ctr.start");
+    const Value state = run.container()["state"];
+    See(start, "kube", run.where() + " status.containerStatuses", api::ToJson(state));
+    for (const std::string& warning : run.warnings) See(start, "kube", "events", warning);
+    const Value ended = state["terminated"];
+    // A process that never was has no time of its start (kubelet: StartError, exit code 128).
+    const bool ran = state["running"] || (ended && ended["reason"].AsString() != "StartError" &&
+                                          ended["reason"].AsString() != "ContainerCannotRun");
+    if (!ran) {
+      if (!Followed(run, start)) return false;
+      JudgeNotStarted(run, ended ? ended : state["waiting"]);
+      return false;
+    }
+    const int64_t code = ended["exitCode"].AsInt();
+    if (ended && (code == kNoCommand || code == kNoLibrary)) {
+      Refuse(Find("rt.probe"), "LIB_NOT_FOUND",
+             fmt::format("the driver's {} is not in the container: {}",
+                         code == kNoCommand ? "nvidia-smi" : "library", LastLine(run.log)));
+    } else {
+      Pass(Find("rt.probe"), "a container with a GPU was started");
+    }
+    Pass(start, ended ? fmt::format("its command ended with {}", code) : "its command runs");
+    return true;
+  }
+
+  // The runtime's own words tell whether the toolkit below is what is broken.
+  void JudgeNotStarted(const PodRun& run, Value why) {
+    std::string text =
+        fmt::format("{}: {}", why["reason"].AsString("not started"), why["message"].AsString());
+    if (!run.warnings.empty()) text += fmt::format(" ({})", fmt::join(run.warnings, "; "));
+    for (const RuntimeText& one : kRuntimeTexts) {
+      if (text.find(one.text) == std::string::npos) continue;
+      return Refuse(Find("rt.probe"), one.code, std::move(text));
+    }
+    Refuse(Find("ctr.start"), "START_ERROR", std::move(text));
+  }
+
+  void JudgeIdentity(const PodRun& run) {
+    Check& identity = Find("ctr.identity");
+    const std::set<std::string> seen = UuidsIn(run.log);
+    const std::string list = fmt::format("{}", fmt::join(seen, " "));
+    report_.allocated = run.allocated;
+    report_.seen = seen;
+    identity.expected =
+        run.allocated.empty() ? "exactly 1 GPU" : fmt::format("{}", fmt::join(run.allocated, " "));
+    identity.observed = list;
+    if (!Followed(run, identity)) return;
+    if (run.log_error) return Err(identity, "its log: " + run.log_error->message);
+    See(identity, "log", run.where() + "/log", run.log);
+    const Value ended = run.container()["state"]["terminated"];
+    if (!ended) {
+      return Refuse(
+          identity, "GPU_NONE",
+          fmt::format("nvidia-smi did not end within {}", FormatDuration(options_.limits.run)));
+    }
+    if (ended["exitCode"].AsInt() != 0) {
+      return Refuse(identity, "GPU_NONE",
+                    fmt::format("nvidia-smi ended with {}: {}", ended["exitCode"].AsInt(),
+                                LastLine(run.log)));
+    }
+    if (seen.size() != 1) {
+      return Refuse(identity, seen.empty() ? "GPU_NONE" : "GPU_EXTRA",
+                    fmt::format("the container sees {} GPUs instead of one", seen.size()));
+    }
+    if (run.allocated.empty()) {
+      return Unsupported(identity,
+                         fmt::format("the container sees {}; which card the kubelet gave is not "
+                                     "shown: the Pod's status has no allocatedResourcesStatus "
+                                     "(feature gate ResourceHealthStatus)",
+                                     list));
+    }
+    if (seen != run.allocated) {
+      return Refuse(identity, "GPU_WRONG",
+                    fmt::format("the container sees {}, the kubelet gave {}", list,
+                                fmt::join(run.allocated, " ")));
+    }
+    Pass(identity, fmt::format("the container sees {}, the card that the kubelet gave", list));
+  }
+
+  std::vector<GpuNode> NodesNow() {
+    auto nodes = calls_.List(client::kNodes);
+    return nodes ? GpuNodesOf(nodes->items) : nodes_;
+  }
+
+  // What Pods ask for, without those of the preflight itself.
+  std::map<std::string, int64_t> Requested(const std::set<std::string>& without) {
+    auto pods = calls_.List(client::kPods);
+    if (!pods) return {};
+    std::erase_if(pods->items,
+                  [&](const Object& pod) { return without.contains(std::string(pod.name())); });
+    return RequestedCards(pods->items);
+  }
+
+  // The card has to come back whatever came before; that is seen when it is given out again.
+  void JudgeReleased(const PodRun& run) {
+    Check& free = Find("free.after");
+    const Status gone = prober_.Remove(run);
+    See(free, "kube", run.where(), gone ? "gone" : gone.error().message);
+    if (!gone && !run.silent()) return Refuse(free, "TERMINATING_LONG", gone.error().message);
+    const std::set<std::string> seen = UuidsIn(run.log);
+    if (Find("kubelet.admit").status != CheckStatus::kPassed || seen.size() != 1) {
+      free.blocked_by = {StopOrSelf("ctr.identity")};
+      free.reason = fmt::format("blocked by {}; the Pod {}", free.blocked_by.front(),
+                                gone ? "is gone" : "goes when its kubelet answers");
       return;
     }
-    probing_ = true;
-    const Duration end = clock_.Monotonic() + options_.probe_limit;
-    while (clock_.Monotonic() < end) {
-      auto pod = calls_.Get(client::kPods, {options_.ns, pod_name_});
-      if (!pod) break;
-      pod_ = *std::move(pod);
-      const std::string_view phase = pod_["status"]["phase"].AsString();
-      if (phase == "Succeeded" || phase == "Failed") break;
-      if (Condition("PodScheduled")["reason"].AsString() == "Unschedulable") break;
-      options_.sleep(kLookEvery);
-    }
-    auto log = calls_.PodLog({options_.ns, pod_name_}, std::string(kContainer), kMaxLog);
-    if (log) report_.pod_log = *std::move(log);
+    JudgeAgain(free, run.node(), *seen.begin(), {run.name});
   }
 
-  Value Condition(std::string_view type) const {
-    for (Value condition : pod_["status"]["conditions"].items())
-      if (condition["type"].AsString() == type) return condition;
-    return {};
+  std::string StopOrSelf(std::string_view otherwise) const {
+    const Check* stop = StopOf(report_.checks);
+    return stop ? stop->id : std::string(otherwise);
   }
 
-  void Scheduler() {
-    Check& admitted = Add(Layer::kScheduler, "api.admit");
-    Check& place = Add(Layer::kScheduler, "sched.place");
-    if (!options_.probe) {
-      Skip(admitted, std::string(kNotAsked));
-      Skip(place, std::string(kNotAsked));
-      return;
+  int64_t FreeOn(const std::string& node, const std::set<std::string>& without) {
+    const std::map<std::string, int64_t> requested = Requested(without);
+    const auto asked = requested.find(node);
+    for (const GpuNode& one : NodesNow()) {
+      if (one.name == node) return one.allocatable - (asked == requested.end() ? 0 : asked->second);
     }
-    if (admit_error_) {
-      const std::string code =
-          admit_error_->message.find("quota") != std::string::npos ? "QUOTA" : "POLICY";
-      Refuse(admitted, code, admit_error_->message);
-    } else if (probing_) {
-      Pass(admitted, fmt::format("Pod {}/{} was accepted", options_.ns, pod_name_));
-    }
-    if (!probing_) return;
-    const std::string_view node = pod_["spec"]["nodeName"].AsString();
-    const Value scheduled = Condition("PodScheduled");
-    See(place, "kube", fmt::format("v1/pods/{}/{}", options_.ns, pod_name_),
-        std::string(scheduled["message"].AsString()));
-    if (node.empty()) {
-      const std::string message(scheduled["message"].AsString("no scheduler has placed the Pod"));
-      const bool full = message.find("Insufficient") != std::string::npos;
-      return Refuse(place, full ? "INSUFFICIENT" : "AFFINITY", message);
-    }
-    Pass(place, fmt::format("placed on {}", node));
+    return 0;
   }
 
-  void PodLayer() {
-    const size_t first = report_.checks.size();
-    Add(Layer::kPod, "kubelet.admit");
-    Add(Layer::kPod, "ctr.start");
-    Add(Layer::kPod, "ctr.identity");
-    Unsupported(Add(Layer::kPod, "ctr.cuda", false),
-                simulated() ? "simulated cards compute nothing" : "no CUDA program is run yet");
-    Add(Layer::kPod, "free.after");
-    for (size_t i = first; i < report_.checks.size(); ++i) {
-      Check& check = report_.checks[i];
-      if (!options_.probe && check.status == CheckStatus::kSkipped) {
-        Skip(check, std::string(kNotAsked));
+  // A second Pod gets every card of the node that is free: the first one's is among them.
+  void JudgeAgain(Check& free, const std::string& node, const std::string& card,
+                  std::set<std::string> ours) {
+    const int64_t cards = FreeOn(node, ours);
+    if (cards < 1) {
+      return Unsupported(free, fmt::format("the Pod is gone; other Pods took the cards of {} "
+                                           "before it could be seen that its own is free",
+                                           node));
+    }
+    const PodRun again = prober_.Run(cards, node);
+    ours.insert(again.name);
+    const std::set<std::string> seen = UuidsIn(again.log);
+    const bool others_came = FreeOn(node, ours) < cards;
+    See(free, "log", again.where() + "/log", again.log);
+    const Status gone = prober_.Remove(again);
+    free.expected = card;
+    free.observed = fmt::format("{}", fmt::join(seen, " "));
+    if (!gone) return Refuse(free, "TERMINATING_LONG", gone.error().message);
+    if (seen.contains(card)) {
+      return Pass(free, fmt::format("both Pods are gone; the second got {} free card(s) of {}, the "
+                                    "first one's among them",
+                                    cards, node));
+    }
+    if (again.refused || again.lost || others_came) {
+      return Unsupported(free, fmt::format("the Pod is gone; that its card is free could not be "
+                                           "seen: {}",
+                                           again.refused ? again.refused->message
+                                           : again.lost  ? again.lost->message
+                                                         : "other Pods took cards meanwhile"));
+    }
+    const Value status = again.pod["status"];
+    const std::string_view message = status["message"].AsString(
+        again.Condition("PodScheduled")["message"].AsString("the second Pod did not get it"));
+    Refuse(free, "DEVICE_HELD",
+           fmt::format("{} did not come back: {} of {} are free, {}", card, cards, node, message));
+  }
+
+  // One reason for everything that was not judged.
+  void ExplainSkipped() {
+    const Check* stop = StopOf(report_.checks);
+    const Check* unproven = nullptr;  // what could not be seen and stands in the way
+    for (const Check& check : report_.checks) {
+      if (!unproven && check.required && check.status == CheckStatus::kUnsupported) {
+        unproven = &check;
       }
     }
-    if (!options_.probe) {
-      Skip(Find("rt.probe"), std::string(kNotAsked));
-      return;
-    }
-    if (!probing_ || Blocked()) return;
-    JudgePod();
-  }
-
-  Check& Find(std::string_view id) {
-    for (Check& check : report_.checks)
-      if (check.id == id) return check;
-    return report_.checks.front();
-  }
-
-  void JudgePod() {
-    const Value status = pod_["status"];
-    const std::string_view phase = status["phase"].AsString();
-    const std::string reason(status["reason"].AsString());
-    const std::string where = fmt::format("v1/pods/{}/{}", options_.ns, pod_name_);
-    Check& admit = Find("kubelet.admit");
-    See(admit, "kube", where, fmt::format("phase {} reason {}", phase, reason));
-    if (reason == "UnexpectedAdmissionError" || reason == "TopologyAffinityError" ||
-        reason.starts_with("OutOf")) {
-      return Refuse(admit, reason.starts_with("OutOf") ? "OUT_OF_GPU" : "UNEXPECTED_ADMISSION",
-                    std::string(status["message"].AsString(reason)));
-    }
-    Pass(admit, "the kubelet admitted the Pod and allocated one card");
-    const Value state = status["containerStatuses"].at(0)["state"];
-    Check& start = Find("ctr.start");
-    See(start, "kube", where + " status.containerStatuses", api::ToJson(state));
-    const Value ended = state["terminated"];
-    if (phase == "Succeeded" && ended["exitCode"].AsInt(-1) == 0) {
-      Pass(Find("rt.probe"), "a container with a GPU was started");
-      Pass(start, "nvidia-smi ran in the container and ended with 0");
-    } else {
-      const std::string why(ended ? ended["reason"].AsString("ended")
-                                  : state["waiting"]["reason"].AsString("not started"));
-      return Refuse(start, "START_ERROR",
-                    fmt::format("{}: {}", why,
-                                ended ? ended["message"].AsString(
-                                            fmt::format("exit code {}", ended["exitCode"].AsInt()))
-                                      : state["waiting"]["message"].AsString()));
-    }
-    Check& identity = Find("ctr.identity");
-    const std::set<std::string> uuids = UuidsIn(report_.pod_log);
-    identity.expected = "exactly 1 GPU";
-    identity.observed = fmt::format("{}", fmt::join(uuids, " "));
-    See(identity, "log", where + "/log", report_.pod_log);
-    if (uuids.size() == 1) {
-      Pass(identity, fmt::format("the container sees {}", *uuids.begin()));
-    } else {
-      Refuse(identity, uuids.empty() ? "GPU_NONE" : "GPU_EXTRA",
-             fmt::format("the container sees {} GPUs instead of one", uuids.size()));
-    }
-  }
-
-  void Serving() {
-    Check& model = Add(Layer::kServing, "serve.ready", false);
-    Skip(model, "no serving workload was named");
-  }
-
-  // What stands above the lowest failure was not judged, whatever it says.
-  void BlockAbove() {
-    const Check* stop = StopOf(report_.checks);
     for (Check& check : report_.checks) {
       if (check.status != CheckStatus::kSkipped || !check.reason.empty()) continue;
-      if (stop && check.layer >= stop->layer) {
-        check.blocked_by = {stop->id};
-        check.reason = "blocked by " + stop->id;
-      } else {
-        check.reason = "not observed";
+      const Check* block = stop ? stop : unproven;
+      if (!stop && !options_.probe && FindCheckKind(check.id)->by_probe) {
+        check.reason = kNotAsked;
+      } else if (block) {
+        check.blocked_by = {block->id};
+        check.reason = "blocked by " + block->id;
       }
     }
-  }
-
-  // Removes the Pod; afterwards the card must be free again, whatever came before.
-  void EndProbe() {
-    if (!probing_) return;
-    Check& free = Find("free.after");
-    free.blocked_by.clear();
-    free.reason.clear();
-    (void)calls_.Delete(client::kPods, {options_.ns, pod_name_}, {.grace_period_s = 0});
-    auto gone = calls_.Get(client::kPods, {options_.ns, pod_name_});
-    See(free, "kube", fmt::format("v1/pods/{}/{}", options_.ns, pod_name_),
-        gone ? "still there" : gone.error().message);
-    if (gone) {
-      return Refuse(free, "TERMINATING_LONG", "the Pod is still there after its deletion");
-    }
-    Pass(free, "the Pod is gone, its card can be scheduled again");
   }
 
   client::Blocking calls_;
   const Clock& clock_;
   const WalkOptions& options_;
+  Prober prober_;
   Report report_;
-  std::string reach_error_;
-  std::vector<Object> gpu_nodes_;
+  std::vector<GpuNode> nodes_;
   size_t node_count_ = 0;
-  std::string pod_name_;
-  std::optional<Error> admit_error_;
-  bool probing_ = false;
-  Object pod_;
 };
 
 }  // namespace

@@ -1,9 +1,11 @@
 // The walk: the six layers of a cluster, bottom up, as far as the Kubernetes API shows them. It
-// stops at the lowest layer that fails; what stands above is skipped and says what blocks it.
+// stops at the lowest layer that fails; what stands above is skipped and says what blocks it. A
+// check passes only when what it is about was seen; what cannot be seen is `unsupported`.
 //
-// Without `probe` nothing is executed in the cluster. With it the capability Pod runs once, asks
-// for one GPU, and is removed afterwards. Blocking; the caller's thread, never a loop. Check ids:
-// reference/gpu-faults.md 3.
+// Without `probe` nothing is executed in the cluster. With it the capability Pod runs once and asks
+// for one GPU; after it has gone, a second one asks for all cards of that node that are free, to
+// see that the first one's card is among them. Both are removed. Blocking; the caller's thread,
+// never a loop.
 #pragma once
 
 #include <functional>
@@ -12,6 +14,7 @@
 #include "base/random.h"
 #include "client/blocking.h"
 #include "preflight/evidence.h"
+#include "preflight/probe.h"
 
 namespace sextant::preflight {
 
@@ -19,8 +22,10 @@ struct WalkOptions {
   bool probe = false;
   std::string ns = "default";
   std::string context;
-  Duration probe_limit = std::chrono::seconds(60);
-  std::function<void(Duration)> sleep;  // between looks at the Pod
+  ProbeLimits limits{.run = std::chrono::seconds(60),
+                     .acknowledge = std::chrono::seconds(15),
+                     .gone = std::chrono::seconds(20)};
+  Prober::Sleep sleep;  // between looks at the Pod
 };
 
 Report Walk(client::Client& client, const Clock& clock, Random& random, const WalkOptions& options);

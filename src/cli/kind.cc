@@ -1,0 +1,133 @@
+// kind's words beyond create cluster and delete cluster.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/quote.h"
+#include "cli/commands.h"
+#include "cli/process.h"
+#include "client/kubeconfig.h"
+#include "lab/state.h"
+
+namespace sextant::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The logs of a lab: its own, and those of its Pods as they lie under nodes/.
+Status CopyLogs(const lab::LabState& state, const std::string& to) {
+  std::error_code error;
+  fs::create_directories(to, error);
+  fs::copy(state.file("lab.log"), to + "/lab.log", fs::copy_options::overwrite_existing, error);
+  if (error && error != std::errc::no_such_file_or_directory) {
+    return Fail(FileError("write", to, error.value()));
+  }
+  const fs::path nodes = state.file("nodes");
+  std::error_code none;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(nodes, none)) {
+    if (!entry.is_regular_file() || entry.path().extension() != ".log") continue;
+    const fs::path target = fs::path(to) / fs::relative(entry.path(), nodes);
+    fs::create_directories(target.parent_path(), error);
+    fs::copy(entry.path(), target, fs::copy_options::overwrite_existing, error);
+    if (error) return Fail(FileError("write", target.string(), error.value()));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string KindName(const std::string& given) {
+  if (!given.empty()) return given;
+  const char* name = std::getenv("KIND_CLUSTER_NAME");
+  return name && *name ? name : "kind";
+}
+
+int GetClusters() {
+  auto names = lab::LabState::List();
+  if (!names) return Report(names.error());
+  if (names->empty()) fmt::print(stderr, "No kind clusters found.\n");
+  for (const std::string& name : *names) fmt::print("{}\n", name);
+  return 0;
+}
+
+int GetAllNodes() {
+  auto names = lab::LabState::List();
+  if (!names) return Report(names.error());
+  for (const std::string& name : *names) {
+    if (const int status = GetNodes(name, Output::kText); status != 0) return status;
+  }
+  return 0;
+}
+
+int DeleteCluster(const std::string& given, const std::string& kubeconfig) {
+  const std::string name = KindName(given);
+  fmt::print(stderr, "Deleting cluster \"{}\" ...\n", name);
+  return Down(name, kubeconfig, true);
+}
+
+int DeleteClusters(const std::vector<std::string>& names, bool all, const std::string& kubeconfig) {
+  auto there = lab::LabState::List();
+  if (!there) return Report(there.error());
+  if (!all && names.empty()) {
+    return Report(UsageError("delete clusters: name them, or say --all"));
+  }
+  int status = 0;
+  std::vector<std::string> gone;
+  for (const std::string& name : all ? *there : names) {
+    if (const int one = Down(name, kubeconfig, true); one != 0) {
+      status = one;
+    } else {
+      gone.push_back(Quote(name));
+    }
+  }
+  fmt::print(stderr, "Deleted clusters: [{}]\n", fmt::join(gone, " "));
+  return status;
+}
+
+int ExportKubeconfig(const std::string& name, const std::string& kubeconfig) {
+  auto state = FindLab(name);
+  if (!state) return Report(state.error());
+  auto record = state->Read();
+  if (!record) return Report(record.error());
+  auto own = client::LoadKubeconfig({.path = state->file("admin.kubeconfig")});
+  if (!own) return Report(own.error());
+  auto options = client::OptionsFor(*own, "");
+  if (!options) return Report(options.error());
+  auto merged = client::MergeContext({.name = record->context,
+                                      .server = options->server,
+                                      .ca_pem = options->tls.ca_pem,
+                                      .client_cert_pem = options->tls.cert_pem,
+                                      .client_key_pem = options->tls.key_pem,
+                                      .token = {},
+                                      .tls_server_name = {}},
+                                     {.path = kubeconfig});
+  if (!merged) return Report(merged.error());
+  fmt::print(stderr, "Set kubectl context to \"{}\"\n", record->context);
+  return 0;
+}
+
+int ExportLogs(const std::string& name, const std::string& directory) {
+  auto state = FindLab(name);
+  if (!state) return Report(state.error());
+  std::string to = directory;
+  if (to.empty()) {
+    to = (fs::temp_directory_path() / "sextant-logs-XXXXXX").string();
+    if (!::mkdtemp(to.data())) return Report(FileError("make", to, errno));
+  }
+  if (auto copied = CopyLogs(*state, to); !copied) return Report(copied.error());
+  fmt::print(stderr, "Exporting logs for cluster \"{}\" to:\n", state->name());
+  fmt::print("{}\n", to);
+  return 0;
+}
+
+int Load(const std::vector<std::string>& images) {
+  for (const std::string& image : images) {
+    fmt::print(stderr, "note: {}: loading has no effect, a lab pulls no images\n", image);
+  }
+  return 0;
+}
+
+}  // namespace sextant::cli

@@ -1,0 +1,199 @@
+// A whole lab in this process, steered through its API as a user steers it.
+#include "lab/lab.h"
+
+#include <gtest/gtest.h>
+
+#include "api/json.h"
+#include "base/file.h"
+#include "client/blocking.h"
+#include "client/remote_client.h"
+#include "lab/kind_config.h"
+#include "lab/node_set.h"
+#include "lab/pools.h"
+
+namespace sextant::lab {
+namespace {
+
+using api::Object;
+
+class LabTest : public ::testing::Test {
+ protected:
+  // One control plane and `workers` workers, simulated Pods, state in memory.
+  void StartLab(int workers, std::vector<PoolConfig> pools = {}) {
+    LabConfig config;
+    config.nodes.push_back({.control_plane = true});
+    for (int i = 0; i < workers; ++i) config.nodes.push_back({});
+    NameNodes(config);
+    config.nodes.back().labels[std::string(kPoolLabel)] = FirstPools(config).front().name;
+    config.pools = std::move(pools);
+    config.runtime = RuntimeMode::kSimulated;
+    auto lab = Lab::Start(config, {directory_.path(), true});
+    ASSERT_TRUE(lab) << lab.error().message;
+    lab_ = *std::move(lab);
+    client::RemoteOptions options;
+    options.server = lab_->access().server;
+    options.tls.ca_pem = lab_->access().ca_pem;
+    options.tls.cert_pem = lab_->access().admin.cert_pem;
+    options.tls.key_pem = lab_->access().admin.key_pem;
+    client_ = std::make_unique<client::RemoteClient>(io_, loop_, std::move(options));
+    calls_ = std::make_unique<client::Blocking>(*client_);
+  }
+
+  static Object Json(std::string_view text) {
+    auto parsed = api::ParseJson(text);
+    EXPECT_TRUE(parsed) << text;
+    return parsed ? *parsed : Object();
+  }
+  Object Node(const std::string& name) {
+    auto node = calls_->Get(client::kNodes, {"", name});
+    return node ? *node : Object();
+  }
+  std::string Gpus(const std::string& node) {
+    return std::string(Node(node)["status"]["allocatable"]["nvidia.com/gpu"].AsString());
+  }
+  void Eventually(std::string_view what, const std::function<bool()>& holds) {
+    const Duration end = clock_.Monotonic() + std::chrono::seconds(20);
+    while (!holds()) {
+      ASSERT_LT(clock_.Monotonic(), end) << what;
+      ::usleep(10'000);
+    }
+  }
+  void Merge(client::Gvr gvr, client::ObjectName name, std::string_view patch) {
+    auto done = calls_->Patch(gvr, name, client::PatchType::kMerge, Json(patch));
+    ASSERT_TRUE(done) << done.error().message;
+  }
+  void CreateTopology(std::string_view yaml) {
+    api::Editor edit;
+    edit.Root()["metadata"].Set("name", kTopologyName);
+    edit.Root()["data"].Set("topology.yml", yaml);
+    auto made = calls_->Create(client::kConfigMaps, {"default", ""}, std::move(edit).Finish());
+    ASSERT_TRUE(made) << made.error().message;
+  }
+  void DeleteTopology() {
+    auto gone = calls_->Delete(client::kConfigMaps, {"default", std::string(kTopologyName)});
+    ASSERT_TRUE(gone) << gone.error().message;
+  }
+
+  TempDir directory_ = *TempDir::Make("lab");
+  RealClock clock_;
+  net::IoThread io_{"test-io", clock_};
+  EventLoop loop_{"test", clock_};
+  std::unique_ptr<Lab> lab_;
+  std::unique_ptr<client::RemoteClient> client_;
+  std::unique_ptr<client::Blocking> calls_;
+};
+
+// ConfigMap over flag; what the ConfigMap gives up has the flag's form again, or goes.
+TEST_F(LabTest, APoolComesBackWhenItsConfigMapGoes) {
+  StartLab(1, {{.name = "default", .model = "h100-sxm5-80gb", .count = 4}});
+  ASSERT_TRUE(lab_->WaitReady(std::chrono::seconds(20)));
+  EXPECT_EQ(Gpus("gpu-lab-worker"), "4");
+  CreateTopology(
+      "nodePools: {default: {gpuProduct: Tesla-T4, gpuCount: 3, gpuMemory: 15360}, "
+      "extra: {gpuProduct: Tesla-T4, gpuCount: 1, gpuMemory: 15360}}");
+  Eventually("the ConfigMap's 3", [&] { return Gpus("gpu-lab-worker") == "3"; });
+  Eventually("its second pool",
+             [&] { return calls_->Get(client::kGpuPools, {"", "extra"}).has_value(); });
+  Merge(client::kConfigMaps, {"default", std::string(kTopologyName)},
+        R"({"data":{"topology.yml":"nodePools: {extra: {gpuProduct: Tesla-T4, gpuCount: 2}}"}})");
+  Eventually("the flag's 4, the ConfigMap names it no longer",
+             [&] { return Gpus("gpu-lab-worker") == "4"; });
+  DeleteTopology();
+  Eventually("extra is gone", [&] {
+    auto extra = calls_->Get(client::kGpuPools, {"", "extra"});
+    return !extra && extra.error().code == 404;
+  });
+  auto pool = calls_->Get(client::kGpuPools, {"", "default"});
+  ASSERT_TRUE(pool);
+  EXPECT_EQ((*pool)["spec"]["model"].AsString(), "h100-sxm5-80gb");
+  EXPECT_TRUE((*pool)["metadata"]["annotations"].empty());
+}
+
+// Readiness and the pools agree on which label names a pool, and the usual one is back afterwards.
+TEST_F(LabTest, ATopologyMayNameAnotherLabel) {
+  StartLab(1);
+  ASSERT_TRUE(
+      calls_->Create(client::kNodes, {"", ""}, Json(R"({"metadata":{"name":"other","labels":{
+                                 "sextant.dev/simulated":"true","my/pool":"few"}}})")));
+  ASSERT_TRUE(lab_->WaitReady(std::chrono::seconds(20)));
+  CreateTopology(
+      "nodePoolLabelKey: my/pool\nnodePools: {few: {gpuProduct: Tesla-T4, gpuCount: 2}}");
+  Eventually("my/pool", [&] { return Gpus("other") == "2"; });
+  Eventually("the usual label names nothing", [&] { return Gpus("gpu-lab-worker") == "0"; });
+  EXPECT_TRUE(lab_->WaitReady(std::chrono::seconds(20)));
+  DeleteTopology();
+  Eventually("the usual label again", [&] { return Gpus("gpu-lab-worker") == "8"; });
+  Eventually("and not the other", [&] { return Gpus("other") == "0"; });
+}
+
+TEST_F(LabTest, DraPoolsWaitForNoPluginResource) {
+  StartLab(1, {{.name = "default", .allocation = "dra"}});
+  ASSERT_TRUE(lab_->WaitReady(std::chrono::seconds(20)));
+  EXPECT_EQ(Node("gpu-lab-worker")["status"]["allocatable"]["nvidia.com/gpu"].AsString("0"), "0");
+}
+
+TEST_F(LabTest, WaitingEndsWhenItIsTold) {
+  StartLab(1);
+  const Duration before = clock_.Monotonic();
+  Merge(client::kGpuPools, {"", "default"}, R"({"spec":{"model":"no-such"}})");
+  EXPECT_FALSE(lab_->WaitReady(std::chrono::hours(1), [] { return true; }));
+  EXPECT_LT(clock_.Monotonic() - before, std::chrono::minutes(1));
+}
+
+TEST_F(LabTest, ALabOfOneNodeRunsPodsOnIt) {
+  StartLab(0);
+  ASSERT_TRUE(lab_->WaitReady(std::chrono::seconds(20)));
+  Eventually("no taint is left",
+             [&] { return Node("gpu-lab-control-plane")["spec"]["taints"].empty(); });
+  Eventually("its role", [&] {
+    return Node("gpu-lab-control-plane")["metadata"]["labels"].Has(
+        "node-role.kubernetes.io/control-plane");
+  });
+}
+
+// Addresses are never two nodes', and the API server reaches a node that came later.
+TEST_F(LabTest, AddedNodesAreNodesOfTheirOwn) {
+  StartLab(1);
+  ASSERT_TRUE(lab_->WaitReady(std::chrono::seconds(20)));
+  const auto add = [&](const std::string& name) {
+    auto made = calls_->Create(
+        client::kNodes, {"", ""},
+        Json(fmt::format(R"({{"metadata":{{"name":"{}","labels":{{"{}":"true"}}}}}})", name,
+                         kSimulatedLabel)));
+    ASSERT_TRUE(made) << made.error().message;
+    Eventually(name, [&] { return !Node(name)["spec"]["podCIDR"].AsString().empty(); });
+  };
+  add("x");
+  ASSERT_TRUE(calls_->Delete(client::kNodes, {"", "gpu-lab-worker"}));
+  add("y");
+  ASSERT_TRUE(calls_->Delete(client::kNodes, {"", "x"}));
+  add("z");
+  std::set<std::string> cidrs;
+  std::set<std::string> ips;
+  auto nodes = calls_->List(client::kNodes);
+  ASSERT_TRUE(nodes);
+  EXPECT_EQ(nodes->items.size(), 3u);
+  for (const Object& node : nodes->items) {
+    EXPECT_TRUE(cidrs.emplace(node["spec"]["podCIDR"].AsString()).second) << node.name();
+    Eventually(node.name(),
+               [&] { return !Node(std::string(node.name()))["status"]["addresses"].empty(); });
+    EXPECT_TRUE(
+        ips.emplace(
+               Node(std::string(node.name()))["status"]["addresses"].at(0)["address"].AsString())
+            .second)
+        << node.name();
+  }
+  ASSERT_TRUE(calls_->Create(
+      client::kPods, {"default", ""},
+      Json(
+          R"({"metadata":{"name":"p"},"spec":{"nodeName":"z","containers":[{"name":"c","image":"i"}]}})")));
+  Eventually("the Pod runs", [&] {
+    auto pod = calls_->Get(client::kPods, {"default", "p"});
+    return pod && (*pod)["status"]["phase"].AsString() == "Running";
+  });
+  auto log = calls_->PodLog({"default", "p"}, "c", 1000);
+  EXPECT_TRUE(log) << log.error().message;
+}
+
+}  // namespace
+}  // namespace sextant::lab
