@@ -6,7 +6,7 @@
 //   client.Get(kPods, {"default", "web"}, [](Result<api::Object> pod) { ... });
 //
 // Threads: call from any thread; completions run on executor(). Errors: the server's Status as an
-// Error; what broke on the way has reason "" and code 0 < code < 100 (see kTransport).
+// Error; what broke on the way has no reason and a code below 100 (kTransport).
 // Source of the verbs: Kubernetes API concepts; parameter names are those of the query string.
 #pragma once
 
@@ -37,7 +37,6 @@ inline constexpr Gvr kNamespaces{"", "v1", "namespaces"};
 inline constexpr Gvr kConfigMaps{"", "v1", "configmaps"};
 inline constexpr Gvr kSecrets{"", "v1", "secrets"};
 inline constexpr Gvr kServiceAccounts{"", "v1", "serviceaccounts"};
-inline constexpr Gvr kEvents{"events.k8s.io", "v1", "events"};
 inline constexpr Gvr kCoreEvents{"", "v1", "events"};
 inline constexpr Gvr kDeployments{"apps", "v1", "deployments"};
 inline constexpr Gvr kReplicaSets{"apps", "v1", "replicasets"};
@@ -46,7 +45,6 @@ inline constexpr Gvr kStatefulSets{"apps", "v1", "statefulsets"};
 inline constexpr Gvr kControllerRevisions{"apps", "v1", "controllerrevisions"};
 inline constexpr Gvr kJobs{"batch", "v1", "jobs"};
 inline constexpr Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
-inline constexpr Gvr kPriorityClasses{"scheduling.k8s.io", "v1", "priorityclasses"};
 inline constexpr Gvr kGpuPools{"sextant.dev", "v1alpha1", "gpupools"};
 
 constexpr int kTransport = 1;  // Error::code of a failure before any answer
@@ -57,6 +55,9 @@ struct ObjectName {
   auto operator<=>(const ObjectName&) const = default;
   std::string ToString() const { return ns.empty() ? name : ns + "/" + name; }
 };
+inline ObjectName NameOf(const api::Object& object) {
+  return {std::string(object.ns()), std::string(object.name())};
+}
 
 struct ListOptions {
   std::string ns;  // "" for all namespaces

@@ -23,28 +23,11 @@ bool IsExpired(const Error& error) {
 // What a server says that does not know or does not allow sendInitialEvents.
 bool RefusesStreaming(const Error& error) { return error.code == 400 || error.code == 422; }
 
-ObjectName NameOf(const api::Object& object) {
-  return {std::string(object.ns()), std::string(object.name())};
-}
-
 }  // namespace
 
 std::vector<std::string> NodeNames(const api::Object& pod) {
   const std::string_view node = pod["spec"]["nodeName"].AsString();
   return node.empty() ? std::vector<std::string>{} : std::vector{std::string(node)};
-}
-
-std::vector<std::string> OwnerUids(const api::Object& object) {
-  std::vector<std::string> uids;
-  for (api::Value owner : object["metadata"]["ownerReferences"].items())
-    uids.emplace_back(owner["uid"].AsString());
-  return uids;
-}
-
-std::vector<std::string> ControllerUid(const api::Object& object) {
-  for (api::Value owner : object["metadata"]["ownerReferences"].items())
-    if (owner["controller"].AsBool()) return {std::string(owner["uid"].AsString())};
-  return {};
 }
 
 class Informer::Impl : public std::enable_shared_from_this<Informer::Impl> {

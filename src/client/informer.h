@@ -35,16 +35,14 @@ struct Change {
   const api::Object& object() const { return after ? after : before; }
   bool added() const { return !before; }
   bool deleted() const { return !after; }
-  ObjectName name() const { return {std::string(object().ns()), std::string(object().name())}; }
+  ObjectName name() const { return NameOf(object()); }
 };
 
 using ChangeHandler = std::function<void(const Change&)>;
 // The values under which an object is found in an index.
 using IndexFunction = std::function<std::vector<std::string>(const api::Object&)>;
 
-std::vector<std::string> NodeNames(const api::Object& pod);     // spec.nodeName
-std::vector<std::string> OwnerUids(const api::Object& object);  // metadata.ownerReferences[].uid
-std::vector<std::string> ControllerUid(const api::Object& object);  // of the owner that controls
+std::vector<std::string> NodeNames(const api::Object& pod);  // spec.nodeName
 
 struct InformerOptions {
   Gvr gvr;

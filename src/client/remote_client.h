@@ -1,7 +1,7 @@
 // RemoteClient: any Kubernetes over HTTPS.
 //
 //   ASSIGN_OR_RETURN(Kubeconfig config, LoadKubeconfig({}));
-//   ASSIGN_OR_RETURN(RemoteOptions options, RemoteOptionsFor(config, ""));
+//   ASSIGN_OR_RETURN(RemoteOptions options, OptionsFor(config, ""));
 //   RemoteClient client(io, loop, options);
 //
 // Speaks JSON. Items of lists get the kind and apiVersion that servers leave out, so that an object

@@ -3,7 +3,7 @@
 //   WorkQueue<ObjectName> queue(loop, {.parallel = 4}, [&](const ObjectName& name, auto done) {
 //     Reconcile(name, std::move(done));        // done({}) or done(Fail(error)), now or later
 //   });
-//   informer.Subscribe([&](const Change& change) { queue.Add(NameOf(change)); });
+//   informer.Subscribe([&](const Change& change) { queue.Add(change.name()); });
 //
 // The rules are those of client-go's workqueue: a key that waits is not queued twice; a key added
 // while it is worked on is worked on again afterwards, never twice at the same time; a failed key

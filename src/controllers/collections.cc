@@ -18,10 +18,7 @@ std::vector<Collection> CollectionsOf(const api::Registry& registry) {
     }
     if (!seen.insert(storage).second) continue;
     const api::GroupVersion& gv = resource->group_version;
-    collections.push_back({{gv.group, gv.version, resource->plural},
-                           resource->kind,
-                           resource->namespaced,
-                           resource->HasVerb("deletecollection")});
+    collections.push_back({{gv.group, gv.version, resource->plural}, resource->namespaced});
   }
   return collections;
 }

@@ -12,9 +12,7 @@ namespace sextant::controllers {
 
 struct Collection {
   client::Gvr gvr;  // points into the registry
-  std::string_view kind;
   bool namespaced = true;
-  bool delete_collection = true;  // has that verb
 };
 
 // Each storage once, in its preferred version.

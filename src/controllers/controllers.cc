@@ -44,10 +44,7 @@ constexpr Row kRows[] = {
      }},
     {"nodelifecycle", "node-controller", Make<NodeLifecycleController>},
     {"taint-eviction", "node-controller", Make<TaintEvictionController>},
-    {"pod-garbage-collector", "pod-garbage-collector",
-     [](Deps deps, const ControllersOptions&) -> std::unique_ptr<Controller> {
-       return std::make_unique<PodGcController>(deps);
-     }},
+    {"pod-garbage-collector", "pod-garbage-collector", Make<PodGcController>},
     {"daemonset", "daemon-set-controller", Make<DaemonSetController>},
     {"replicaset", "replicaset-controller", Make<ReplicaSetController>},
     {"deployment", "deployment-controller", Make<DeploymentController>},
@@ -80,9 +77,7 @@ constexpr Row kRows[] = {
 }  // namespace
 
 Controllers::Controllers(ControllersOptions options)
-    : options_(std::move(options)),
-      random_(options_.seed),
-      informers_(options_.client_for(kManagerUser)) {
+    : options_(std::move(options)), informers_(options_.client_for(kManagerUser)) {
   if (!options_.registry) {
     // Not owned: the built-in tables live as long as the program.
     options_.registry = {std::shared_ptr<const api::Registry>(), &api::Registry::Builtin()};
@@ -91,7 +86,7 @@ Controllers::Controllers(ControllersOptions options)
     const auto& without = options_.without;
     if (std::find(without.begin(), without.end(), row.name) != without.end()) continue;
     client::Client& client = options_.client_for(AccountUser(row.account));
-    controllers_.push_back(row.make({client, informers_, random_}, options_));
+    controllers_.push_back(row.make({client, informers_}, options_));
   }
 }
 
@@ -99,12 +94,6 @@ Controllers::~Controllers() = default;
 
 void Controllers::Start() {
   for (const auto& controller : controllers_) controller->Start();
-}
-
-std::vector<std::string_view> Controllers::Names() {
-  std::vector<std::string_view> names;
-  for (const Row& row : kRows) names.push_back(row.name);
-  return names;
 }
 
 }  // namespace sextant::controllers

@@ -1,7 +1,7 @@
 // All controllers of a cluster, as kube-controller-manager runs them.
 //
 //   Controllers controllers({.client_for = [&](const std::string& user) -> client::Client& {...},
-//                            .seed = RandomSeed(), .ca_pem = ca});
+//                            .ca_pem = ca});
 //   controllers.Start();
 //
 // Reads go through one set of informers of the user system:kube-controller-manager, writes through
@@ -15,7 +15,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "api/schema.h"
@@ -28,9 +27,8 @@ namespace sextant::controllers {
 inline constexpr const char* kManagerUser = "system:kube-controller-manager";
 
 struct ControllersOptions {
-  // The client for a user; called once for each user, when constructing.
+  // The client for a user; called when constructing, for a user maybe more than once.
   std::function<client::Client&(const std::string& user)> client_for;
-  uint64_t seed = 0;
   std::string ca_pem;  // for kube-root-ca.crt in every namespace
   // Names as in --controllers ("deployment", "job", ...) that are not to run.
   std::vector<std::string> without;
@@ -45,12 +43,8 @@ class Controllers {
   ~Controllers();
   void Start();
 
-  // All names, in the order in which they start.
-  static std::vector<std::string_view> Names();
-
  private:
   ControllersOptions options_;
-  Random random_;
   client::SharedInformers informers_;
   std::vector<std::unique_ptr<Controller>> controllers_;
 };

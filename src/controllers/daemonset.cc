@@ -95,6 +95,8 @@ void SortOldestFirst(std::vector<Object>& pods) {
   });
 }
 
+int64_t GenerationOf(const Object& set) { return set["status"]["observedGeneration"].AsInt(); }
+
 std::string_view HashLabel(const Object& pod) {
   return pod["metadata"]["labels"][kRevisionHashLabel].AsString();
 }
@@ -150,7 +152,10 @@ DaemonSetController::DaemonSetController(Deps deps)
       revisions_(*this, client::kControllerRevisions) {
   AddOwnerIndex(pods_.cache());
   AddOwnerIndex(revisions_.cache());
-  Hear(sets_.cache(), [this](const Change& change) { Enqueue(change.name()); });
+  Hear(sets_.cache(), [this](const Change& change) {
+    if (change.deleted()) failures_.erase(std::string(change.before.uid()));
+    Enqueue(change.name());
+  });
   Hear(nodes_, [this](const Change& change) { OnNode(change); });
   const auto enqueue = [this](const ObjectName& name) { Enqueue(name); };
   Hear(pods_.cache(), [this, enqueue](const Change& change) {
@@ -223,10 +228,11 @@ void DaemonSetController::Manage(std::shared_ptr<Sync> sync, Done done) {
   if (!LoadPods(*sync, join)) return;
   *go_on = true;
   for (const Object& node : sync->nodes) {
-    const NodeFit fit = FitOf(sync->set, node);
-    sync->fits[std::string(node.name())] = fit;
-    ManageNode(*sync, node, fit);
+    sync->fits[std::string(node.name())] = FitOf(sync->set, node);
   }
+  ForgetFailures(*sync);
+  for (const Object& node : sync->nodes)
+    ManageNode(*sync, node, sync->fits.at(std::string(node.name())));
   // Pods that were made for a node that is gone and never got there: nobody else deletes them.
   for (const auto& [node, pods] : sync->pods) {
     if (sync->fits.contains(node)) continue;
@@ -291,19 +297,30 @@ void DaemonSetController::ManageSurge(Sync& sync, const std::vector<Object>& run
   }
 }
 
+// What another template, a node that is gone, or a failure long ago says no more.
+void DaemonSetController::ForgetFailures(const Sync& sync) {
+  const auto at = failures_.find(std::string(sync.set.uid()));
+  if (at == failures_.end()) return;
+  Failures& failures = at->second;
+  const bool other = failures.generation != GenerationOf(sync.set);
+  std::erase_if(failures.nodes, [&](const auto& entry) {
+    return other || !sync.fits.contains(entry.first) ||
+           Now() - entry.second.since > 2 * kMaxBackoff;
+  });
+}
+
 // A Pod that fails at once again and again (the kubelet refuses it) is not replaced in a hot loop.
 bool DaemonSetController::DeleteFailed(Sync& sync, const Object& pod, const std::string& node) {
-  const std::string key = fmt::format("{}/{}/{}", sync.set.uid(),
-                                      sync.set["status"]["observedGeneration"].AsInt(), node);
-  Backoff& backoff = failed_pods_[key];
+  Failures& failures = failures_[std::string(sync.set.uid())];
+  failures.generation = GenerationOf(sync.set);
+  Backoff& backoff = failures.nodes[node];
   const Duration passed = Now() - backoff.since;
   if (passed < backoff.delay) {
     EnqueueAfter(NameOf(sync.set), backoff.delay);
     return false;
   }
-  backoff.delay = backoff.delay == Duration{0} || passed > 2 * kMaxBackoff
-                      ? kFirstBackoff
-                      : std::min(backoff.delay * 2, kMaxBackoff);
+  backoff.delay =
+      backoff.delay == Duration{0} ? kFirstBackoff : std::min(backoff.delay * 2, kMaxBackoff);
   backoff.since = Now();
   events().Warning(sync.set, "FailedDaemonPod",
                    fmt::format("Found failed daemon pod {}/{} on node {}, will try to kill it",

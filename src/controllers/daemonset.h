@@ -41,6 +41,7 @@ class DaemonSetController : public Reconciler {
   void Manage(std::shared_ptr<Sync> sync, Done done);
   void ManageNode(Sync& sync, const api::Object& node, const NodeFit& fit);
   void ManageSurge(Sync& sync, const std::vector<api::Object>& running);
+  void ForgetFailures(const Sync& sync);
   bool DeleteFailed(Sync& sync, const api::Object& pod, const std::string& node);
   void Roll(std::shared_ptr<Sync> sync, Done done);
   void RollUnavailable(Sync& sync, int64_t max_unavailable);
@@ -53,7 +54,11 @@ class DaemonSetController : public Reconciler {
   Writer sets_;
   Writer pods_;
   Writer revisions_;
-  std::map<std::string, Backoff> failed_pods_;  // by set, generation and node
+  struct Failures {
+    int64_t generation = 0;
+    std::map<std::string, Backoff> nodes;
+  };
+  std::map<std::string, Failures> failures_;  // by the set's uid
 };
 
 }  // namespace sextant::controllers

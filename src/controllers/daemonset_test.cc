@@ -170,5 +170,29 @@ TEST_F(DaemonSetTest, FailedPodsAreReplacedWithBackoff) {
   EXPECT_FALSE(cluster.Get(client::kPods, {"default", again}));
 }
 
+// What failed on a node is forgotten with the node.
+TEST_F(DaemonSetTest, ANodeThatComesBackHasNoFailuresBehindIt) {
+  const auto there = [this] {
+    for (const Object& pod : cluster.Pods("agent-"))
+      if (pod["spec"]["nodeName"].AsString() == "node-1") return NameOf(pod);
+    return ObjectName{};
+  };
+  const auto fail = [&] {
+    const ObjectName victim = there();
+    cluster.Patch(client::kPods, victim, R"({"status":{"phase":"Failed"}})", "status");
+    cluster.Play();
+    EXPECT_FALSE(cluster.Get(client::kPods, victim));
+  };
+  fail();
+  cluster.Delete(client::kNodes, {"", "node-1"});
+  cluster.Delete(client::kLeases, {"kube-node-lease", "node-1"});
+  cluster.Delete(client::kPods, there());
+  cluster.Play();
+  EXPECT_EQ(there().name, "");
+  cluster.AddNode("node-1");
+  cluster.Play();
+  fail();
+}
+
 }  // namespace
 }  // namespace sextant::controllers

@@ -236,11 +236,7 @@ bool DeploymentController::HasOldPods(const Rollout& rollout) {
 void DeploymentController::CreateNew(const Rollout& rollout, const JoinPtr& join) {
   const Object& deployment = rollout.deployment;
   const Value spec = deployment["spec"];
-  std::optional<int64_t> collisions;
-  if (deployment["status"].Has("collisionCount")) {
-    collisions = deployment["status"]["collisionCount"].AsInt();
-  }
-  const std::string hash = HashOf(spec["template"], collisions);
+  const std::string hash = TemplateHash(deployment);
   const int64_t revision = MaxRevision(rollout.old) + 1;
   Editor edit;
   edit.Keep(deployment);
@@ -292,18 +288,14 @@ void DeploymentController::NewCreated(const Rollout& rollout, const Object& made
 void DeploymentController::NewFailed(const Rollout& rollout, const Object& wanted, Error error,
                                      const JoinPtr& join) {
   const Object& deployment = rollout.deployment;
-  for (const Cause& cause : error.causes)
-    if (cause.reason == "NamespaceTerminating") return;
-  Editor edit(deployment);
-  if (error.Is("AlreadyExists")) {  // another template with the same hash
-    edit["status"].Set("collisionCount", deployment["status"]["collisionCount"].AsInt() + 1);
-    return deployments_.UpdateStatus(deployments_.Finish(std::move(edit)), join->Piece());
-  }
+  if (IsNamespaceEnding(error)) return;
+  if (error.Is("AlreadyExists")) return CountCollision(deployments_, deployment, join->Piece());
   const std::string text =
       fmt::format("Failed to create new replica set \"{}\": {}", wanted.name(), error.message);
   events().Warning(deployment, "ReplicaSetCreateError", text);
   join->Failed(std::move(error));
   if (!HasProgressDeadline(deployment)) return;
+  Editor edit(deployment);
   PutCondition(edit["status"]["conditions"],
                {"Progressing", "False", "ReplicaSetCreateError", text}, Now(), "lastUpdateTime");
   deployments_.UpdateStatus(deployments_.Finish(std::move(edit)), join->Piece());

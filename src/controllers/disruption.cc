@@ -41,7 +41,7 @@ DisruptionController::DisruptionController(Deps deps)
   });
 }
 
-int64_t DisruptionController::ExpectedScale(const std::vector<Object>& pods, size_t& unmanaged) {
+int64_t DisruptionController::ExpectedScale(const std::vector<Object>& pods) {
   std::map<std::string, int64_t> scales;  // by uid
   for (const Object& pod : pods) {
     Value owner = ControllerOf(pod);
@@ -60,11 +60,7 @@ int64_t DisruptionController::ExpectedScale(const std::vector<Object>& pods, siz
     } else if (owner["kind"].AsString() == "StatefulSet") {
       scaled = find(stateful_sets_);
     }
-    if (scaled) {
-      scales[std::string(scaled.uid())] = scaled["spec"]["replicas"].AsInt(1);
-    } else {
-      ++unmanaged;
-    }
+    if (scaled) scales[std::string(scaled.uid())] = scaled["spec"]["replicas"].AsInt(1);
   }
   int64_t sum = 0;
   for (const auto& [uid, scale] : scales) sum += scale;
@@ -96,14 +92,13 @@ void DisruptionController::Reconcile(const ObjectName& key, Done done) {
     if (selector->Matches(pod["metadata"]["labels"])) pods.push_back(std::move(pod));
   if (pods.empty()) events().Normal(budget, "NoPods", "No matching pods found");
   const Value spec = budget["spec"];
-  size_t unmanaged = 0;
   int64_t expected = static_cast<int64_t>(pods.size());
   int64_t desired = 0;
   if (spec["maxUnavailable"]) {
-    expected = ExpectedScale(pods, unmanaged);
+    expected = ExpectedScale(pods);
     desired = std::max<int64_t>(0, expected - Scaled(spec["maxUnavailable"], expected, true, 0));
   } else if (spec["minAvailable"]) {
-    if (spec["minAvailable"].IsString()) expected = ExpectedScale(pods, unmanaged);
+    if (spec["minAvailable"].IsString()) expected = ExpectedScale(pods);
     desired = Scaled(spec["minAvailable"], expected, true, 0);
   }
   Editor edit(budget);

@@ -17,8 +17,8 @@ class DisruptionController : public Reconciler {
   void Reconcile(const ObjectName& key, Done done) override;
 
  private:
-  // How many Pods the controllers of these want; `unmanaged` counts Pods without one.
-  int64_t ExpectedScale(const std::vector<api::Object>& pods, size_t& unmanaged);
+  // How many Pods the controllers of these want.
+  int64_t ExpectedScale(const std::vector<api::Object>& pods);
   // Pods whose eviction was allowed but that are not yet being deleted.
   void KeepDisrupted(const api::Object& budget, const std::vector<api::Object>& pods,
                      api::Mut status);

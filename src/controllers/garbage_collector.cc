@@ -218,9 +218,7 @@ void GarbageCollector::Judge(const Verdict& verdict, Done done) {
   }
   if (solid) {
     if (gone.empty()) return done({});
-    return RemoveOwners(object, gone, [done = std::move(done)](Result<Object> r) mutable {
-      done(r ? Status() : Fail(std::move(r).error()));
-    });
+    return RemoveOwners(object, gone, Ending(std::move(done)));
   }
   std::string propagation = "Background";
   const std::vector<Object> dependents = DependentsOf(object.uid());
@@ -237,7 +235,7 @@ void GarbageCollector::Judge(const Verdict& verdict, Done done) {
   Delete(verdict.object, std::move(propagation), std::move(done));
 }
 
-// What changed is judged again by the event that it makes.
+// Judged again when its references no longer block.
 void GarbageCollector::Unblock(const Object& object, Done done) {
   Editor edit;
   edit.Keep(object);
@@ -251,9 +249,7 @@ void GarbageCollector::Unblock(const Object& object, Done done) {
   }
   EnqueueUid(object.uid());
   WriterOf(object).Patch(object, client::PatchType::kMerge, std::move(edit).Finish(),
-                         [done = std::move(done)](Result<Object> patched) mutable {
-                           done(patched ? Status() : Fail(std::move(patched).error()));
-                         });
+                         Ending(std::move(done)));
 }
 
 // Only as it was judged: what changed meanwhile is judged again.

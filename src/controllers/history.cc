@@ -28,11 +28,7 @@ Object TemplatePatch(const Object& owner) {
 
 Object NewRevision(const Writer& revisions, const Object& owner, const Object& patch,
                    bool hash_is_name, int64_t revision) {
-  std::optional<int64_t> collisions;
-  if (owner["status"].Has("collisionCount")) {
-    collisions = owner["status"]["collisionCount"].AsInt();
-  }
-  const std::string hash = HashOf(owner["spec"]["template"], collisions);
+  const std::string hash = TemplateHash(owner);
   const std::string name = fmt::format("{}-{}", owner.name().substr(0, kMaxPrefix), hash);
   Editor edit;
   edit.Keep(owner);
@@ -53,12 +49,6 @@ Object NewRevision(const Writer& revisions, const Object& owner, const Object& p
   return revisions.Finish(std::move(edit));
 }
 
-void CountCollision(Writer& owners, const Object& owner, const std::shared_ptr<Join>& join) {
-  Editor edit(owner);
-  edit["status"].Set("collisionCount", owner["status"]["collisionCount"].AsInt() + 1);
-  owners.UpdateStatus(owners.Finish(std::move(edit)), join->Piece());
-}
-
 void MakeRevision(Writer& revisions, Writer& owners, const Object& owner, Object wanted,
                   History history, const std::shared_ptr<Join>& join,
                   std::function<void(History)> then) {
@@ -68,7 +58,7 @@ void MakeRevision(Writer& revisions, Writer& owners, const Object& owner, Object
       history.current = *std::move(made);
       return then(std::move(history));
     }
-    if (made.error().Is("AlreadyExists")) return CountCollision(owners, owner, join);
+    if (made.error().Is("AlreadyExists")) return CountCollision(owners, owner, join->Piece());
     join->Failed(std::move(made).error());
   });
 }

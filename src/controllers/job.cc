@@ -342,10 +342,7 @@ void TtlAfterFinishedController::Reconcile(const ObjectName& key, Done done) {
     return done({});
   }
   jobs_.Delete(
-      job,
-      [done = std::move(done)](Result<Object> gone) mutable {
-        done(gone ? Status() : Fail(std::move(gone).error()));
-      },
+      job, Ending(std::move(done)),
       {.propagation = "Foreground", .resource_version = std::string(job.resource_version())});
 }
 

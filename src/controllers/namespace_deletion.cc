@@ -167,12 +167,7 @@ void NamespaceController::Finalize(const Object& space, Done done) {
   Mut finalizers = edit["spec"]["finalizers"];
   for (size_t i = finalizers.size(); i-- > 0;)
     if (finalizers.at(i).AsString() == kFinalizer) finalizers.EraseAt(i);
-  namespaces_.Update(
-      namespaces_.Finish(std::move(edit)),
-      [done = std::move(done)](Result<Object> updated) mutable {
-        done(updated ? Status() : Fail(std::move(updated).error()));
-      },
-      "finalize");
+  namespaces_.Update(namespaces_.Finish(std::move(edit)), Ending(std::move(done)), "finalize");
 }
 
 }  // namespace sextant::controllers

@@ -25,11 +25,7 @@ struct Wanted {
 };
 
 // The namespace does not take it, now or ever.
-bool IsNoPlace(const Error& error) {
-  for (const Cause& cause : error.causes)
-    if (cause.reason == "NamespaceTerminating") return true;
-  return error.code == 404;
-}
+bool IsNoPlace(const Error& error) { return IsNamespaceEnding(error) || error.code == 404; }
 
 class NamespaceObjects : public Reconciler {
  public:

@@ -1,5 +1,5 @@
 // An object that stands in every active namespace: the ServiceAccount "default", the ConfigMap
-// "kube-root-ca.crt". Made when it is missing, put right when it was changed.
+// "kube-root-ca.crt". Made when it is missing; the ConfigMap is put right when it was changed.
 //
 // Source: k8s.io/kubernetes pkg/controller/serviceaccount/serviceaccounts_controller.go,
 // pkg/controller/certificates/rootcacertpublisher/publisher.go.

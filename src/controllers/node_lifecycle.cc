@@ -21,7 +21,7 @@ constexpr const char* kLeaseNamespace = "kube-node-lease";
 // zone then gets none.
 constexpr Duration kTaintEvery = 10s;
 constexpr Duration kTaintEveryReduced = 100s;
-constexpr size_t kLargeZone = 50;
+constexpr int64_t kLargeZone = 50;
 constexpr double kUnhealthyShare = 0.55;
 
 constexpr std::string_view kNotReady = "node.kubernetes.io/not-ready";
@@ -103,8 +103,18 @@ NodeLifecycleController::NodeLifecycleController(Deps deps)
   Hear(nodes_.cache(), [this](const Change& change) { OnNode(change); });
 }
 
+void NodeLifecycleController::Count(const Object& node, int by) {
+  if (!node) return;
+  const bool ready = ReadyStatus(node) == "True";
+  Zone& zone = zones_[ZoneOf(node)];
+  (ready ? zone.ready : zone.silent) += by;
+  if (ready) ready_ += by;
+}
+
 void NodeLifecycleController::OnNode(const Change& change) {
   const ObjectName name = change.name();
+  Count(change.before, -1);
+  Count(change.after, 1);
   if (change.deleted()) {
     events().Normal(
         change.before, "RemovingNode",
@@ -198,24 +208,11 @@ void NodeLifecycleController::MarkPodsNotReady(const Object& node,
   }
 }
 
-void NodeLifecycleController::CountZones() {
-  for (auto& [name, zone] : zones_) zone.ready = zone.silent = 0;
-  bool any_ready = false;
-  for (const Object& node : nodes_.cache().List()) {
-    Zone& zone = zones_[ZoneOf(node)];
-    const bool ready = ReadyStatus(node) == "True";
-    ++(ready ? zone.ready : zone.silent);
-    any_ready = any_ready || ready;
-  }
-  all_silent_ = !any_ready;
-}
-
 // Whether the node may get its NoExecute taint now, by its zone's rate.
 bool NodeLifecycleController::MayTaint(const Object& node) {
-  CountZones();
-  if (all_silent_) return false;
+  if (ready_ == 0) return false;
   Zone& zone = zones_[ZoneOf(node)];
-  const size_t size = zone.ready + zone.silent;
+  const int64_t size = zone.ready + zone.silent;
   const bool partial =
       zone.ready > 0 && zone.silent > 2 &&
       static_cast<double>(zone.silent) >= kUnhealthyShare * static_cast<double>(size);
@@ -240,8 +237,7 @@ void NodeLifecycleController::Taint(const Object& node, Done done) {
     const TaintOf taint{ready == "False" ? kNotReady : kUnreachable, "NoExecute"};
     const TaintOf opposite{ready == "False" ? kUnreachable : kNotReady, "NoExecute"};
     if (Has(have, taint) || Has(have, opposite)) {
-      CountZones();
-      if (!all_silent_) wanted.push_back(taint);
+      if (ready_ > 0) wanted.push_back(taint);
     } else if (MayTaint(node)) {
       wanted.push_back(taint);
     }
@@ -274,10 +270,7 @@ void NodeLifecycleController::Taint(const Object& node, Done done) {
   const Value labels = node["metadata"]["labels"];
   for (const auto& [stable, old] : kLabels)
     if (labels.Has(stable)) edit["metadata"]["labels"].Set(old, labels[stable].AsString());
-  nodes_.Patch(node, client::PatchType::kMerge, std::move(edit).Finish(),
-               [done = std::move(done)](Result<Object> patched) mutable {
-                 done(patched ? Status() : Fail(std::move(patched).error()));
-               });
+  nodes_.Patch(node, client::PatchType::kMerge, std::move(edit).Finish(), Ending(std::move(done)));
 }
 
 }  // namespace sextant::controllers

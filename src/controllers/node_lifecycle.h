@@ -31,8 +31,8 @@ class NodeLifecycleController : public Reconciler {
     bool registered = false;
   };
   struct Zone {
-    size_t ready = 0;
-    size_t silent = 0;
+    int64_t ready = 0;
+    int64_t silent = 0;
     Time next_taint;
   };
 
@@ -42,14 +42,14 @@ class NodeLifecycleController : public Reconciler {
   void MarkPodsNotReady(const api::Object& node, const std::shared_ptr<Join>& join);
   void Taint(const api::Object& node, Done done);
   bool MayTaint(const api::Object& node);
-  void CountZones();
+  void Count(const api::Object& node, int by);
 
   Writer nodes_;
   Writer pods_;
   client::Informer& leases_;
   std::map<std::string, Health> health_;
   std::map<std::string, Zone> zones_;
-  bool all_silent_ = false;
+  int64_t ready_ = 0;  // nodes, in all zones
 };
 
 }  // namespace sextant::controllers

@@ -45,10 +45,6 @@ void Release(const Object& owner, const Object& child, Writer& children,
 
 }  // namespace
 
-ObjectName NameOf(const Object& object) {
-  return {std::string(object.ns()), std::string(object.name())};
-}
-
 bool IsDeleting(const Object& object) {
   return static_cast<bool>(object["metadata"]["deletionTimestamp"]);
 }
@@ -180,8 +176,7 @@ void CreatePod(Writer& pods, client::EventRecorder& events, const Object& owner,
       return done(std::move(made));
     }
     // A namespace that ends takes no Pods, and its owner goes with it.
-    for (const Cause& cause : made.error().causes)
-      if (cause.reason == "NamespaceTerminating") return done(owner);
+    if (IsNamespaceEnding(made.error())) return done(owner);
     events.Warning(owner, "FailedCreate", fmt::format("Error creating: {}", made.error().message));
     done(std::move(made));
   });
@@ -296,12 +291,18 @@ int64_t Scaled(Value value, int64_t total, bool round_up, int64_t otherwise) {
   return round_up ? (product + 99) / 100 : product / 100;
 }
 
-std::string HashOf(Value value, std::optional<int64_t> collisions) {
+bool IsNamespaceEnding(const Error& error) {
+  return std::ranges::any_of(
+      error.causes, [](const Cause& cause) { return cause.reason == "NamespaceTerminating"; });
+}
+
+std::string TemplateHash(const Object& owner) {
   constexpr uint32_t kOffset = 2166136261U;
   constexpr uint32_t kPrime = 16777619U;
   constexpr std::string_view kAlphabet = "bcdfghjklmnpqrstvwxz2456789";
-  std::string text = api::ToJson(value);
-  if (collisions) text += fmt::format("#{}", *collisions);
+  std::string text = api::ToJson(owner["spec"]["template"]);
+  const Value collisions = owner["status"][kCollisionCount];
+  if (!collisions.IsAbsent()) text += fmt::format("#{}", collisions.AsInt());
   uint32_t hash = kOffset;
   for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * kPrime;
   std::string out;
@@ -309,6 +310,12 @@ std::string HashOf(Value value, std::optional<int64_t> collisions) {
     out += kAlphabet[static_cast<uint8_t>(digit) % kAlphabet.size()];
   }
   return out;
+}
+
+void CountCollision(Writer& owners, const Object& owner, client::Callback<Object> done) {
+  Editor edit(owner);
+  edit["status"].Set(kCollisionCount, owner["status"][kCollisionCount].AsInt() + 1);
+  owners.UpdateStatus(owners.Finish(std::move(edit)), std::move(done));
 }
 
 }  // namespace sextant::controllers

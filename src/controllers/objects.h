@@ -16,7 +16,6 @@
 
 namespace sextant::controllers {
 
-ObjectName NameOf(const api::Object& object);
 bool IsDeleting(const api::Object& object);
 Time CreatedAt(const api::Object& object);
 
@@ -96,9 +95,17 @@ void RemoveCondition(api::Mut conditions, std::string_view type);
 // An IntOrString of `total`; absent: `otherwise`.
 int64_t Scaled(api::Value int_or_percent, int64_t total, bool round_up, int64_t otherwise);
 
-// Hash of a value's JSON (FNV-1a, 32 bits) and a collision count, as a name suffix in the alphabet
-// of generated names. Not the number that Go's hash of its dump gives: equal across Sextant's runs,
-// not across implementations.
-std::string HashOf(api::Value value, std::optional<int64_t> collisions);
+// Whether a write was refused because its namespace is being deleted.
+bool IsNamespaceEnding(const Error& error);
+
+// ---- templates ----
+
+// Hash of spec.template's JSON (FNV-1a, 32 bits) and status.collisionCount, as a name suffix in the
+// alphabet of generated names. Not the number that Go's hash of its dump gives: equal across
+// Sextant's runs, not across implementations.
+std::string TemplateHash(const api::Object& owner);
+inline constexpr const char* kCollisionCount = "collisionCount";
+// Another template has the same hash: the next one will be different.
+void CountCollision(Writer& owners, const api::Object& owner, client::Callback<api::Object> done);
 
 }  // namespace sextant::controllers

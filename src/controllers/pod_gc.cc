@@ -13,6 +13,7 @@ using api::Editor;
 using api::Mut;
 using api::Object;
 
+constexpr size_t kKeptEnded = 12'500;  // --terminated-pod-gc-threshold
 constexpr Duration kPeriod = 20s;
 constexpr Duration kQuarantine = 40s;
 const ObjectName kRound{"", "round"};  // the only key
@@ -26,9 +27,8 @@ bool IsOutOfService(const Object& node) {
 
 }  // namespace
 
-PodGcController::PodGcController(Deps deps, size_t terminated_threshold)
+PodGcController::PodGcController(Deps deps)
     : Reconciler(deps, {.component = "pod-garbage-collector"}),
-      threshold_(terminated_threshold),
       nodes_(Use(client::kNodes)),
       pods_(*this, client::kPods) {}
 
@@ -54,7 +54,7 @@ void PodGcController::EndTerminated(const std::vector<Object>& pods,
   std::vector<Object> ended;
   for (const Object& pod : pods)
     if (IsPodTerminal(pod)) ended.push_back(pod);
-  if (ended.size() <= threshold_) return;
+  if (ended.size() <= kKeptEnded) return;
   std::sort(ended.begin(), ended.end(), [](const Object& a, const Object& b) {
     const bool a_evicted = a["status"]["reason"].AsString() == "Evicted";
     const bool b_evicted = b["status"]["reason"].AsString() == "Evicted";
@@ -63,7 +63,7 @@ void PodGcController::EndTerminated(const std::vector<Object>& pods,
     const std::string_view b_made = b["metadata"]["creationTimestamp"].AsString();
     return a_made != b_made ? a_made < b_made : a.name() < b.name();
   });
-  for (size_t i = 0; i < ended.size() - threshold_; ++i) End(ended[i], "", "", join);
+  for (size_t i = 0; i < ended.size() - kKeptEnded; ++i) End(ended[i], "", "", join);
 }
 
 void PodGcController::EndOrphans(const std::vector<Object>& pods,

@@ -12,7 +12,7 @@ namespace sextant::controllers {
 
 class PodGcController : public Reconciler {
  public:
-  explicit PodGcController(Deps deps, size_t terminated_threshold = 12'500);
+  explicit PodGcController(Deps deps);
 
  protected:
   void Reconcile(const ObjectName& key, Done done) override;
@@ -24,7 +24,6 @@ class PodGcController : public Reconciler {
   void EndTerminated(const std::vector<api::Object>& pods, const std::shared_ptr<Join>& join);
   void EndOrphans(const std::vector<api::Object>& pods, const std::shared_ptr<Join>& join);
 
-  const size_t threshold_;
   client::Informer& nodes_;
   Writer pods_;
   std::map<std::string, Time> missing_;  // nodes that Pods name and nobody has, since when

@@ -14,10 +14,6 @@ using client::Callback;
 constexpr std::string_view kManager = "kube-controller-manager";
 constexpr Duration kCacheLimit = std::chrono::seconds(5);
 
-ObjectName NameOf(const Object& object) {
-  return {std::string(object.ns()), std::string(object.name())};
-}
-
 const api::Message* MessageOf(Gvr gvr) {
   const api::Resource* resource =
       api::Registry::Builtin().Find({gvr.group, gvr.version}, gvr.resource);

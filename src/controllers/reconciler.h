@@ -24,7 +24,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/random.h"
 #include "client/events.h"
 #include "client/informer.h"
 #include "client/work_queue.h"
@@ -33,13 +32,20 @@ namespace sextant::controllers {
 
 using client::Change;
 using client::Gvr;
+using client::NameOf;
 using client::ObjectName;
 using Done = std::move_only_function<void(Status)>;
+
+// Ends with how a call went.
+inline client::Callback<api::Object> Ending(Done done) {
+  return [done = std::move(done)](Result<api::Object> result) mutable {
+    done(result ? Status() : Fail(std::move(result).error()));
+  };
+}
 
 struct Deps {
   client::Client& client;              // for writes: made for this controller's own account
   client::SharedInformers& informers;  // for reads: shared by all controllers
-  Random& random;
 };
 
 // The user name of a controller's account, as kube-controller-manager makes its clients with
@@ -112,9 +118,7 @@ class Reconciler : public Controller {
   std::shared_ptr<Join> JoinThen(Done f) { return Join::Make(Guarded(std::move(f))); }
 
   client::Client& client() { return deps_.client; }
-  client::SharedInformers& informers() { return deps_.informers; }
   client::EventRecorder& events() { return events_; }
-  Random& random() { return deps_.random; }
   Loop& loop() { return deps_.client.executor(); }
   Time Now() { return loop().clock().Now(); }
 
@@ -142,8 +146,7 @@ class Writer {
   Writer& operator=(const Writer&) = delete;
 
   client::Informer& cache() { return cache_; }
-  // The schema of the collection, for Editor::Finish.
-  const api::Message* message() const { return message_; }
+  // By the schema of the collection.
   api::Object Finish(api::Editor edit) const { return std::move(edit).Finish(message_); }
 
   void Create(api::Object object, client::Callback<api::Object> done);

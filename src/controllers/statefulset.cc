@@ -209,8 +209,7 @@ void StatefulSetController::Create(const RoundPtr& round, int64_t ordinal,
           set, "SuccessfulCreate",
           fmt::format("create Pod {} in StatefulSet {} successful", name, set.name()));
     }
-    for (const Cause& cause : made.error().causes)
-      if (cause.reason == "NamespaceTerminating") return;
+    if (IsNamespaceEnding(made.error())) return;
     events().Warning(set, "FailedCreate",
                      fmt::format("create Pod {} in StatefulSet {} failed error: {}", name,
                                  set.name(), made.error().message));

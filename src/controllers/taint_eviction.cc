@@ -116,9 +116,7 @@ void TaintEvictionController::Evict(const Object& pod, Done done) {
       pod, client::PatchType::kStrategic, std::move(edit).Finish(),
       [this, pod, done = std::move(done)](Result<Object> patched) mutable {
         if (!patched) return done(Fail(std::move(patched).error()));
-        pods_.Delete(pod, [done = std::move(done)](Result<Object> gone) mutable {
-          done(gone ? Status() : Fail(std::move(gone).error()));
-        });
+        pods_.Delete(pod, Ending(std::move(done)));
       },
       "status");
 }

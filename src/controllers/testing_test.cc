@@ -51,7 +51,6 @@ Cluster::Cluster(std::vector<std::string> without)
   options.client_for = [this](const std::string& user) -> client::Client& {
     return ClientFor(user);
   };
-  options.seed = 1;
   options.ca_pem = "CA";
   options.without = std::move(without);
   options.registry = registry_;

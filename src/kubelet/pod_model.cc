@@ -91,10 +91,6 @@ const ContainerState* PodRecord::Find(std::string_view container) const {
   return nullptr;
 }
 
-client::ObjectName NameOf(const Object& pod) {
-  return {std::string(pod.ns()), std::string(pod.name())};
-}
-
 std::string FormatPod(const Object& pod) {
   return fmt::format("{}_{}({})", pod.name(), pod.ns(), pod.uid());
 }

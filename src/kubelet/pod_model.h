@@ -73,7 +73,7 @@ struct PodRecord {
   const ContainerState* Find(std::string_view container) const;
 };
 
-client::ObjectName NameOf(const api::Object& pod);
+using client::NameOf;
 std::string FormatPod(const api::Object& pod);  // "name_namespace(uid)"
 bool IsTerminalPhase(std::string_view phase);
 

@@ -208,7 +208,6 @@ Status Lab::Parts::StartActors() {
         .client_for = [this](const std::string& user) -> client::Client& {
           return ControllerClient(user);
         },
-        .seed = RandomSeed(),
         .ca_pem = pki.ca.cert_pem,
         .without = {},
         .registry = registries->Get()});

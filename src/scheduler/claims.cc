@@ -106,8 +106,7 @@ ObjectName ClaimOfVolume(const Object& volume) {
 
 bool IsBoundTo(const Object& volume, const Object& claim) {
   const Value ref = volume["spec"]["claimRef"];
-  const ObjectName name{std::string(claim.ns()), std::string(claim.name())};
-  if (!ref || ClaimOfVolume(volume) != name) return false;
+  if (!ref || ClaimOfVolume(volume) != client::NameOf(claim)) return false;
   const std::string_view uid = ref["uid"].AsString();
   return uid.empty() || uid == claim.uid();
 }

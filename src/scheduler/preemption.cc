@@ -9,7 +9,7 @@ namespace sextant::scheduler {
 namespace {
 
 using PodPtr = std::shared_ptr<const PodInfo>;
-using Victims = std::vector<PodPtr>;
+using Pods = std::vector<PodPtr>;
 
 // scheduler/util MoreImportantPod; the name makes the order total.
 bool MoreImportant(const PodPtr& a, const PodPtr& b) {
@@ -27,18 +27,54 @@ bool IsGoing(const PodInfo& pod) {
   return false;
 }
 
-// Smaller is better: the highest priority among them, the sum of priorities (all made positive, so
-// that more victims weigh more), their number, and how long the most important has run.
+// Smaller is better: budgets violated, the highest priority among them, the sum of priorities (all
+// made positive, so that more victims weigh more), their number, and how long the most important
+// has run.
 auto CostOf(const Victims& victims) {
   constexpr int64_t kPositive = int64_t{INT32_MAX} + 1;
-  const int64_t highest = victims.front()->priority;
+  const int64_t highest = victims.pods.front()->priority;
   int64_t sum = 0;
   Time earliest = Time::max();
-  for (const PodPtr& victim : victims) {
+  for (const PodPtr& victim : victims.pods) {
     sum += victim->priority + kPositive;
     if (victim->priority == highest) earliest = std::min(earliest, victim->started);
   }
-  return std::tuple(highest, sum, victims.size(), -earliest.time_since_epoch());
+  return std::tuple(victims.violations, highest, sum, victims.pods.size(),
+                    -earliest.time_since_epoch());
+}
+
+// A budget as it is used up while Pods go in thought.
+struct Budget {
+  const api::Object* object;
+  api::LabelSelector selector;
+  int64_t left = 0;
+
+  bool Covers(const PodInfo& pod) const {
+    return object->ns() == pod.pod.ns() && selector.Matches(pod.labels()) &&
+           // Its eviction has been allowed already.
+           !(*object)["status"]["disruptedPods"].Has(pod.pod.name());
+  }
+};
+
+// Takes out of `pods` those whose going would violate a budget, as long as all before them go too.
+Pods TakeViolating(Pods& pods, const std::vector<api::Object>& objects) {
+  std::vector<Budget> budgets;
+  for (const api::Object& object : objects) {
+    auto selector = api::LabelSelector::From(object["spec"]["selector"]);
+    // One that selects everything covers nothing here.
+    if (!selector || selector->Empty()) continue;
+    budgets.push_back(
+        {&object, *std::move(selector), object["status"]["disruptionsAllowed"].AsInt()});
+  }
+  Pods violating;
+  std::erase_if(pods, [&](const PodPtr& pod) {
+    bool violates = false;
+    for (Budget& budget : budgets)
+      if (budget.Covers(*pod) && --budget.left < 0) violates = true;
+    if (violates) violating.push_back(pod);
+    return violates;
+  });
+  return violating;
 }
 
 }  // namespace
@@ -62,10 +98,11 @@ std::string PreemptionSearch::NotEligible(const PodInfo& pod) const {
 }
 
 // The fewest Pods of lower priority whose going makes room: all of them go in thought, then as many
-// as fit are put back, the more important first. Empty, and why, where that does not help.
+// as fit are put back: those that a budget protects, then the more important. Empty, and why, where
+// that does not help.
 Victims PreemptionSearch::VictimsOn(const CycleState& original, const NodeInfo& node,
                                     Verdict& verdict) const {
-  Victims lower;
+  Pods lower;
   for (const auto& [uid, pod] : node.pods) {
     if (pod->priority < original.pod->priority) lower.push_back(pod);
   }
@@ -80,12 +117,18 @@ Victims PreemptionSearch::VictimsOn(const CycleState& original, const NodeInfo& 
   if (!verdict.ok()) return {};
   std::sort(lower.begin(), lower.end(), MoreImportant);
   Victims victims;
-  for (const PodPtr& pod : lower) {
-    framework.Move(state, trial, pod, 1);
-    if (filter(state, trial).ok()) continue;
-    framework.Move(state, trial, pod, -1);
-    victims.push_back(pod);
-  }
+  const auto put_back = [&](const Pods& pods) {
+    for (const PodPtr& pod : pods) {
+      framework.Move(state, trial, pod, 1);
+      if (filter(state, trial).ok()) continue;
+      framework.Move(state, trial, pod, -1);
+      victims.pods.push_back(pod);
+    }
+  };
+  put_back(TakeViolating(lower, budgets));
+  victims.violations = victims.pods.size();
+  put_back(lower);
+  std::sort(victims.pods.begin(), victims.pods.end(), MoreImportant);
   return victims;
 }
 
@@ -96,20 +139,22 @@ Preemption PreemptionSearch::Find(const CycleState& state) const {
     best.tried = false;
     return best;
   }
+  Victims least;
   Diagnosis tried;
   for (const auto& [name, node] : cluster.nodes()) {
     const auto refused = diagnosis.nodes.find(name);
     Verdict verdict = Verdict::RejectForGood("Preemption is not helpful for scheduling");
     if (refused != diagnosis.nodes.end() && refused->second.code == Code::kUnschedulable) {
       Victims victims = VictimsOn(state, node, verdict);
-      if (verdict.ok() && !victims.empty() &&
-          (best.node.empty() || CostOf(victims) < CostOf(best.victims))) {
+      if (verdict.ok() && !victims.pods.empty() &&
+          (best.node.empty() || CostOf(victims) < CostOf(least))) {
         best.node = name;
-        best.victims = std::move(victims);
+        least = std::move(victims);
       }
     }
     if (!verdict.ok()) tried.nodes[name] = std::move(verdict);
   }
+  best.victims = std::move(least.pods);
   if (best.node.empty()) best.message = "preemption: " + FitError(tried, cluster.nodes().size());
   return best;
 }

@@ -1,7 +1,7 @@
 // Preemption: which Pods of lower priority would have to go so that a Pod fits.
 //
 // The search of k8s.io/kubernetes pkg/scheduler/framework/preemption and plugins/defaultpreemption
-// at v1.36, without disruption budgets. Pure over the scheduler's picture.
+// at v1.36. Disruption budgets are kept where that is possible. Pure over the scheduler's picture.
 #pragma once
 
 #include <functional>
@@ -22,20 +22,25 @@ struct Preemption {
   bool tried = true;  // false: not eligible, so an earlier nomination stands
 };
 
+// What would have to go from one node.
+struct Victims {
+  std::vector<std::shared_ptr<const PodInfo>> pods;  // the most important first
+  size_t violations = 0;                             // of disruption budgets
+};
+
 struct PreemptionSearch {
   const ClusterState& cluster;
   const Framework& framework;
   const Diagnosis& diagnosis;
   const FilterFunction& filter;
-  const NodeInfo* nominated = nullptr;  // the node that an earlier preemption is freeing
+  const std::vector<api::Object>& budgets;  // PodDisruptionBudgets
+  const NodeInfo* nominated = nullptr;      // the node that an earlier preemption is freeing
 
   Preemption Find(const CycleState& state) const;
 
  private:
   std::string NotEligible(const PodInfo& pod) const;
-  std::vector<std::shared_ptr<const PodInfo>> VictimsOn(const CycleState& state,
-                                                        const NodeInfo& node,
-                                                        Verdict& verdict) const;
+  Victims VictimsOn(const CycleState& state, const NodeInfo& node, Verdict& verdict) const;
 };
 
 // The condition that a victim gets before it is deleted.

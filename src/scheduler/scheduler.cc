@@ -11,6 +11,7 @@ namespace sextant::scheduler {
 namespace {
 
 using api::Object;
+using client::NameOf;
 using client::ObjectName;
 
 constexpr std::string_view kRoom = "scheduler";
@@ -18,6 +19,7 @@ constexpr std::string_view kRoom = "scheduler";
 // (schedule_one.go numFeasibleNodesToFind).
 constexpr size_t kMinFeasible = 100;
 
+constexpr client::Gvr kBudgets{"policy", "v1", "poddisruptionbudgets"};
 constexpr client::Gvr kServices{"", "v1", "services"};
 constexpr client::Gvr kReplicationControllers{"", "v1", "replicationcontrollers"};
 
@@ -32,10 +34,6 @@ size_t FeasibleWanted(size_t nodes) {
   if (nodes < kMinFeasible) return nodes;
   const size_t percent = nodes / 125 >= 45 ? 5 : 50 - nodes / 125;
   return std::max(kMinFeasible, nodes * percent / 100);
-}
-
-ObjectName NameOf(const PodInfo& pod) {
-  return {std::string(pod.pod.ns()), std::string(pod.pod.name())};
 }
 
 // What a node's change must touch to matter to Pods that wait.
@@ -74,6 +72,7 @@ Scheduler::Scheduler(client::Client& client, client::SharedInformers& informers,
     : client_(client),
       pods_(informers.For({.gvr = client::kPods})),
       nodes_(informers.For({.gvr = client::kNodes})),
+      budgets_(informers.For({.gvr = kBudgets})),
       used_(LookupsOf(informers).all()),
       storage_{&LookupsOf(informers).claims, &LookupsOf(informers).volumes,
                &LookupsOf(informers).storage_classes},
@@ -83,6 +82,7 @@ Scheduler::Scheduler(client::Client& client, client::SharedInformers& informers,
       framework_(DefaultPlugins(client, LookupsOf(informers))) {
   used_.push_back(&pods_);
   used_.push_back(&nodes_);
+  used_.push_back(&budgets_);
 }
 
 Scheduler::~Scheduler() {
@@ -299,7 +299,7 @@ void Scheduler::Bind(PodPtr pod, const std::string& node) {
   assumed_.insert(pod->uid);
   nominated_.erase(pod->uid);
   framework_.PreBind(pod, *cluster_.FindNode(node), Guarded([this, pod, node](Status ready) {
-                       if (!ready) return OnBound(pod, node, std::move(ready));
+                       if (!ready) return OnBound(pod, node, ready);
                        if (assumed_.contains(pod->uid))
                          CreateBinding(pod, node);  // else it is gone by now
                      }));
@@ -315,7 +315,7 @@ void Scheduler::CreateBinding(const PodPtr& pod, const std::string& node) {
   root["metadata"].Set("uid", pod->uid);
   root["target"].Set("kind", "Node");
   root["target"].Set("name", node);
-  ObjectName name = NameOf(*pod);
+  ObjectName name = NameOf(pod->pod);
   client_.Create(client::kPods, std::move(name), std::move(edit).Finish(),
                  {.field_manager = options_.name, .subresource = "binding"},
                  Guarded([this, pod, node](Result<Object> result) {
@@ -326,7 +326,7 @@ void Scheduler::CreateBinding(const PodPtr& pod, const std::string& node) {
                  }));
 }
 
-void Scheduler::OnBound(PodPtr pod, const std::string& node, Status result) {
+void Scheduler::OnBound(PodPtr pod, const std::string& node, const Status& result) {
   if (result) {
     queue_.Remove(pod->uid);
     events_.Normal(pod->pod, "Scheduled",
@@ -350,9 +350,10 @@ void Scheduler::Preempt(const CycleState& state, Diagnosis& diagnosis) {
   const FilterFunction filter = [this](const CycleState& s, const NodeInfo& n) {
     return Filter(s, n);
   };
-  const Preemption found =
-      PreemptionSearch{cluster_, framework_, diagnosis, filter, NominatedNode(state.pod->uid)}.Find(
-          state);
+  const std::vector<Object> budgets = budgets_.List();
+  const Preemption found = PreemptionSearch{cluster_, framework_, diagnosis,
+                                            filter,   budgets,    NominatedNode(state.pod->uid)}
+                               .Find(state);
   diagnosis.post_filter = found.message;
   if (found.node.empty()) {
     if (found.tried) ClearNomination(*state.pod);
@@ -377,7 +378,7 @@ void Scheduler::Evict(const PodPtr& victim, const PodInfo& preemptor, const std:
   PatchStatus(*victim, std::move(edit),
               Guarded([this, victim, told = std::move(told)](Result<Object> patched) mutable {
                 if (!patched) return;  // gone, or the next try will see
-                client_.Delete(client::kPods, NameOf(*victim), {.uid = victim->uid},
+                client_.Delete(client::kPods, NameOf(victim->pod), {.uid = victim->uid},
                                Guarded([this, victim, told = std::move(told)](Result<Object> gone) {
                                  if (gone) events_.Normal(victim->pod, "Preempted", told);
                                }));
@@ -446,8 +447,9 @@ void Scheduler::SetUnschedulable(const PodInfo& pod, const std::string& message)
 
 void Scheduler::PatchStatus(const PodInfo& pod, api::Editor edit, client::Callback<Object> done) {
   edit["metadata"].Set("uid", pod.uid);
-  client_.Patch(client::kPods, NameOf(pod), client::PatchType::kStrategic, std::move(edit).Finish(),
-                {.field_manager = options_.name, .subresource = "status"}, std::move(done));
+  client_.Patch(client::kPods, NameOf(pod.pod), client::PatchType::kStrategic,
+                std::move(edit).Finish(), {.field_manager = options_.name, .subresource = "status"},
+                std::move(done));
 }
 
 }  // namespace sextant::scheduler

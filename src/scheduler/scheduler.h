@@ -59,7 +59,7 @@ class Scheduler {
   const NodeInfo& Best(CycleState& state, const std::vector<const NodeInfo*>& nodes);
   void Bind(PodPtr pod, const std::string& node);
   void CreateBinding(const PodPtr& pod, const std::string& node);
-  void OnBound(PodPtr pod, const std::string& node, Status result);
+  void OnBound(PodPtr pod, const std::string& node, const Status& result);
   void Fail(const PodPtr& pod, const Diagnosis& diagnosis);
   void Preempt(const CycleState& state, Diagnosis& diagnosis);
   void Evict(const PodPtr& victim, const PodInfo& preemptor, const std::string& node);
@@ -78,6 +78,7 @@ class Scheduler {
   client::Client& client_;
   client::Informer& pods_;
   client::Informer& nodes_;
+  client::Informer& budgets_;
   std::vector<client::Informer*> used_;  // none may be behind when a Pod is tried
   const std::vector<client::Informer*> storage_;
   const SchedulerOptions options_;

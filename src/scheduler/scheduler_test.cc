@@ -54,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(Lists, Unsynced,
                          ::testing::Values("pods", "nodes", "namespaces", "services",
                                            "replicationcontrollers", "replicasets", "statefulsets",
                                            "persistentvolumeclaims", "persistentvolumes",
-                                           "storageclasses"));
+                                           "storageclasses", "poddisruptionbudgets"));
 
 // One node, one Pod: where it goes, or what FailedScheduling says.
 struct FitCase {
@@ -414,6 +414,36 @@ TEST(Preemption, NeverMeansNever) {
             "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. preemption: not eligible due "
             "to preemptionPolicy=Never.");
   EXPECT_EQ(cluster.NodeOf("low"), "a");
+}
+
+// Budgets stand above priorities, but do not keep a Pod waiting where nothing else is left.
+TEST(Preemption, BudgetsAreSparedWhereThatIsPossible) {
+  const auto budget = [](int allowed, std::string_view more = "") {
+    return fmt::format(R"({{"metadata":{{"name":"b","namespace":"default"}},
+        "spec":{{"selector":{{"matchLabels":{{"app":"db"}}}}}},
+        "status":{{"disruptionsAllowed":{}{}}}}})",
+                       allowed, more);
+  };
+  const struct {
+    std::string budget;
+    std::string gone;
+  } cases[] = {
+      {budget(0), "web"},
+      {budget(1), "db"},
+      {budget(0, R"(,"disruptedPods":{"db":"2026-01-01T00:00:00Z"})"), "db"},
+  };
+  for (const auto& c : cases) {
+    Cluster cluster;
+    cluster.AddNode({.name = "a", .gpus = 1});
+    cluster.AddNode({.name = "b", .gpus = 1});
+    cluster.AddPod({.name = "db", .gpus = 1, .labels = R"({"app":"db"})", .node = "a"});
+    cluster.AddPod({.name = "web", .gpus = 1, .priority = 5, .node = "b"});
+    cluster.Add("poddisruptionbudgets", c.budget);
+    cluster.AddPod({.name = "high", .gpus = 1, .priority = 10});
+    EXPECT_FALSE(cluster.api.Find("pods", {"default", c.gone})) << c.budget;
+    cluster.AddPod({.name = "high2", .gpus = 1, .priority = 10});
+    EXPECT_NE(cluster.NodeOf("high2"), "");
+  }
 }
 
 // Where even all victims together make too little room, the filter's own words are counted.

@@ -8,6 +8,7 @@ namespace sextant::scheduler::testing {
 
 using api::Object;
 using api::Value;
+using client::NameOf;
 using client::ObjectName;
 using client::WatchEvent;
 using client::WatchEventType;
@@ -18,10 +19,6 @@ Object Parse(std::string_view json) {
   auto parsed = api::ParseJson(json);
   EXPECT_TRUE(parsed) << json << ": " << parsed.error().message;
   return parsed ? *parsed : Object();
-}
-
-ObjectName NameOf(const Object& object) {
-  return {std::string(object.ns()), std::string(object.name())};
 }
 
 // RFC 7386, as far as tests need it.

@@ -15,6 +15,7 @@ namespace {
 
 using api::Object;
 using api::Value;
+using client::NameOf;
 using client::ObjectName;
 
 constexpr std::string_view kPlugin = "VolumeBinding";
@@ -32,10 +33,6 @@ struct Wanted {
   std::vector<Object> bound;
   std::vector<Object> delayed;  // not bound, of a class that waits for a Pod
 };
-
-ObjectName NameOf(const Object& object) {
-  return {std::string(object.ns()), std::string(object.name())};
-}
 
 Error TimedOut() {
   return {.code = 504,
