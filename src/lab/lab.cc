@@ -220,7 +220,7 @@ Status Lab::Parts::StartActors() {
         .seed = RandomSeed(),
         .ca_pem = pki.ca.cert_pem,
         .without = {},
-        .registry = registries->Get()});
+        .registries = [this] { return registries->Get(); }});
     controllers->Start();
     scheduler->Start();
     pools->Start();
