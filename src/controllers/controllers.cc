@@ -66,11 +66,11 @@ constexpr Row kRows[] = {
     {"clusterrole-aggregation", "clusterrole-aggregation-controller", Make<ClusterRoleAggregation>},
     {"namespace", "namespace-controller",
      [](Deps deps, const ControllersOptions& options) -> std::unique_ptr<Controller> {
-       return std::make_unique<NamespaceController>(deps, *options.registry);
+       return std::make_unique<NamespaceController>(deps, options.registries);
      }},
     {"garbage-collector-controller", "generic-garbage-collector",
      [](Deps deps, const ControllersOptions& options) -> std::unique_ptr<Controller> {
-       return std::make_unique<GarbageCollector>(deps, options.registry);
+       return std::make_unique<GarbageCollector>(deps, options.registries);
      }},
 };
 
@@ -78,9 +78,12 @@ constexpr Row kRows[] = {
 
 Controllers::Controllers(ControllersOptions options)
     : options_(std::move(options)), informers_(options_.client_for(kManagerUser)) {
-  if (!options_.registry) {
+  if (!options_.registries) {
     // Not owned: the built-in tables live as long as the program.
-    options_.registry = {std::shared_ptr<const api::Registry>(), &api::Registry::Builtin()};
+    options_.registries = [] {
+      using Pointer = std::shared_ptr<const api::Registry>;
+      return Pointer(Pointer(), &api::Registry::Builtin());
+    };
   }
   for (const Row& row : kRows) {
     const auto& without = options_.without;
