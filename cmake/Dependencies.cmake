@@ -21,6 +21,16 @@ sextant_archive(simdjson simdjson)
 sextant_archive(yaml yaml)
 sextant_archive(sqlite sqlite3 ${CMAKE_DL_LIBS} m)
 sextant_archive(zlib z)
+sextant_archive(re2 re2)
+# Releases of RE2 since 2023 are made of Abseil.
+find_path(RE2_INCLUDE_DIR re2/re2.h REQUIRED)
+file(STRINGS ${RE2_INCLUDE_DIR}/re2/re2.h re2_on_absl REGEX "absl/" LIMIT_COUNT 1)
+if(re2_on_absl)
+  find_package(absl REQUIRED)
+  target_link_libraries(dep_re2 INTERFACE absl::base absl::fixed_array absl::flat_hash_map
+    absl::flat_hash_set absl::inlined_vector absl::optional absl::span absl::str_format
+    absl::strings absl::synchronization)
+endif()
 
 # fmt and spdlog header-only.
 add_library(dep_fmt INTERFACE)

@@ -181,7 +181,7 @@ Node Canonicalizer::Zero(const Field& field, bool custom) {
       n.fixed = true;
       return n;
     case Type::kMessage:
-      return Assemble({}, Slot::Of(field, custom));
+      return Assemble({}, Slot::Of(field, Slot{.custom = custom}));
     case Type::kBytes:
     case Type::kStringList:
     case Type::kTime:
@@ -287,7 +287,7 @@ Node Canonicalizer::Assemble(std::span<const Entry> given, const Slot& slot) {
     }
   }
   Node node = EmptyMap();
-  if (slot.custom) return SortedMap({out, at});
+  if (slot.custom || slot.sorted) return SortedMap({out, at});
   node.members = out;
   node.size = static_cast<uint32_t>(at - out);
   return node;
@@ -319,7 +319,7 @@ Node Canonicalizer::Canonical(const Node& node, const Slot& slot) {
       if (index >= 0) hint = index + 1;
       Slot child{.custom = slot.custom};
       if (index >= 0) {
-        child = Slot::Of(slot.message->fields[static_cast<size_t>(index)], slot.custom);
+        child = Slot::Of(slot.message->fields[static_cast<size_t>(index)], slot);
       }
       Entry& e = entries.emplace_back(index, m);
       e.member.value = Canonical(m.value, child);

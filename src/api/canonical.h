@@ -31,13 +31,15 @@ struct Slot {
   const Field* field = nullptr;      // nullptr at the root and where nothing is known
   Shape shape = Shape::kSingle;
   bool custom = false;  // inside a custom resource
+  bool sorted = false;  // inside a custom resource's metadata: of a built-in type, sorted by name
 
   static Slot Root(const Message& m) { return {&m, nullptr, Shape::kSingle, m.custom}; }
-  static Slot Of(const Field& f, bool custom) {
+  static Slot Of(const Field& f, const Slot& parent) {
     const Message* m = f.type == Type::kMessage ? f.message : nullptr;
-    return {m, &f, f.shape, custom || (m != nullptr && m->custom)};
+    const bool custom = m != nullptr ? m->custom : parent.custom;
+    return {m, &f, f.shape, custom, !custom && (parent.sorted || parent.custom)};
   }
-  Slot Element() const { return {message, field, Shape::kSingle, custom}; }
+  Slot Element() const { return {message, field, Shape::kSingle, custom, sorted}; }
   bool IsMessage() const { return message != nullptr && shape == Shape::kSingle; }
   bool Unknown() const { return message == nullptr && field == nullptr; }
 };

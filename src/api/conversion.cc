@@ -4,6 +4,8 @@
 #include <span>
 #include <utility>
 
+#include "api/custom_kind.h"
+
 namespace sextant::api {
 namespace {
 
@@ -12,12 +14,15 @@ struct Rename {
   std::string_view served;
 };
 
-// Stored in the first group's words, served in the second's; other fields keep their names.
+// Stored in the first version's words, served in the second's; other fields keep their names,
+// unless the kind has functions of its own.
 struct Conversion {
   std::string_view plural;
-  std::string_view served_group;
+  std::string_view served_api_version;
   std::string_view stored_api_version;
   std::span<const Rename> renames;
+  Object (*to_stored)(Value object) = nullptr;
+  Object (*from_stored)(const Object& object) = nullptr;
 };
 
 constexpr std::array<Rename, 8> kEventRenames = {{
@@ -30,13 +35,20 @@ constexpr std::array<Rename, 8> kEventRenames = {{
     {"count", "deprecatedCount"},
     {"reportingInstance", "reportingInstance"},
 }};
-constexpr std::array<Conversion, 1> kConversions = {
-    {{"events", "events.k8s.io", "v1", kEventRenames}}};
+constexpr std::array<Conversion, 2> kConversions = {{
+    {"events", "events.k8s.io/v1", "v1", kEventRenames},
+    {"horizontalpodautoscalers",
+     "autoscaling/v1",
+     "autoscaling/v2",
+     {},
+     AutoscalerToStored,
+     AutoscalerFromStored},
+}};
 
 const Conversion* Find(const Resource& resource) {
   for (const Conversion& conversion : kConversions) {
     if (conversion.plural == resource.plural &&
-        conversion.served_group == resource.group_version.group) {
+        conversion.served_api_version == resource.group_version.ToString()) {
       return &conversion;
     }
   }
@@ -70,15 +82,23 @@ Object Convert(const Object& object, const Conversion& conversion, bool to_store
 }  // namespace
 
 Object ToStored(Object object, const Resource& served) {
+  if (const CustomVersion* custom = AsCustom(served)) {
+    return AdmitCustom(*custom->storage, std::move(object), nullptr);
+  }
   const Conversion* conversion = Find(served);
   if (!conversion || object.api_version() == conversion->stored_api_version) return object;
+  if (conversion->to_stored) return conversion->to_stored(object.root());
   return Convert(object, *conversion, true, conversion->stored_api_version,
                  StoredMessage(*conversion, served));
 }
 
 Object FromStored(Object object, const Resource& served) {
+  if (const CustomVersion* custom = AsCustom(served)) {
+    return AdmitCustom(*custom, std::move(object), nullptr);
+  }
   const Conversion* conversion = Find(served);
   if (!conversion || object.api_version() != conversion->stored_api_version) return object;
+  if (conversion->from_stored) return conversion->from_stored(object);
   return Convert(object, *conversion, false, served.group_version.ToString(), served.message);
 }
 

@@ -1,6 +1,9 @@
 // Conversion between the versions in which one stored kind is served. Most kinds have one version
-// and pass through; Events are served as core/v1 and events.k8s.io/v1 and stored as core/v1.
-// Source: k8s.io/kubernetes pkg/apis/events/v1/conversion.go. Pure; any thread.
+// and pass through; Events are served as core/v1 and events.k8s.io/v1 and stored as core/v1,
+// HorizontalPodAutoscalers as autoscaling/v1 and v2 and stored as v2; custom resources change their
+// apiVersion and what the other version's schema prunes.
+// Source: k8s.io/kubernetes pkg/apis/events/v1/conversion.go,
+// pkg/apis/autoscaling/v1/conversion.go. Pure; any thread.
 #pragma once
 
 #include "api/document.h"
@@ -12,5 +15,9 @@ namespace sextant::api {
 // where there is nothing to convert.
 Object ToStored(Object object, const Resource& served);
 Object FromStored(Object object, const Resource& served);
+
+// A HorizontalPodAutoscaler of autoscaling/v1 as of v2, and back. Empty if it is none of v1.
+Object AutoscalerToStored(Value object);
+Object AutoscalerFromStored(const Object& object);
 
 }  // namespace sextant::api

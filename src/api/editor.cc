@@ -166,7 +166,7 @@ class Builder {
       if (e.field >= 0) hint = e.field + 1;
       Slot child{.custom = slot.custom};
       if (e.field >= 0) {
-        child = Slot::Of(slot.message->fields[static_cast<size_t>(e.field)], slot.custom);
+        child = Slot::Of(slot.message->fields[static_cast<size_t>(e.field)], slot);
       }
       e.member = Named(m);
       e.member.value = Child(n, m, child);

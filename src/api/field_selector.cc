@@ -102,7 +102,8 @@ std::string ZeroText(const Message* message, std::string_view path) {
 }
 
 std::string Unsupported(const Resource& resource, const std::string& field) {
-  if (resource.selectable_fields.empty()) {
+  const bool custom = resource.message != nullptr && resource.message->custom;
+  if (resource.selectable_fields.empty() && !custom) {
     return Quote(field) +
            " is not a known field selector: only \"metadata.name\", \"metadata.namespace\"";
   }

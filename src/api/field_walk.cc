@@ -31,7 +31,7 @@ Atom AtomOf(const Slot& slot, Value v) {
 Slot ChildSlot(const Slot& slot, std::string_view key) {
   if (slot.shape == Shape::kMap) return slot.Element();
   const Field* f = slot.message != nullptr ? slot.message->FindField(key) : nullptr;
-  return f != nullptr ? Slot::Of(*f, slot.custom) : Slot{.custom = slot.custom};
+  return f != nullptr ? Slot::Of(*f, slot) : Slot{.custom = slot.custom};
 }
 
 bool KnownField(const Slot& slot, std::string_view key) {

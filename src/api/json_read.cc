@@ -289,7 +289,7 @@ class Reader {
         const Field& f = message.fields[static_cast<size_t>(e.field)];
         hint = e.field + 1;
         if (strict_ != nullptr) CheckDuplicate(base, e.field, key);
-        Slot child = Slot::Of(f, slot.custom);
+        Slot child = Slot::Of(f, slot);
         if (!ValueAt(&message, &f, key, 0, child, e.member.value)) return false;
         scratch_.entries.push_back(e);
       } else if (!Unknown(slot, key, e)) {
@@ -625,7 +625,8 @@ class Reader {
     const Message* innermost = nullptr;
     std::string path;
     for (const Step* step : Path()) {
-      if (step->message == nullptr) continue;
+      // Kubernetes reads the metadata of a custom resource by itself.
+      if (step->message == nullptr || step->message->custom) continue;
       innermost = step->message;
       bool type_meta = step->message->top && step->field->number == 0 &&
                        (step->key == "kind" || step->key == "apiVersion");

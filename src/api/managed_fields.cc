@@ -160,8 +160,11 @@ FieldSet Ignored(const ManagerInfo& who, FieldSet set) {
   static const FieldSet status = SetOf({{"status"}});
   static const FieldSet spec =
       SetOf({{"spec"}, {"metadata", "deletionTimestamp"}, {"metadata", "ownerReferences"}});
-  if (who.subresource.empty()) return set.RecursiveDifference(status);
-  if (who.subresource == "status") return set.RecursiveDifference(spec);
+  static const FieldSet all_but_status = SetOf({{"spec"}, {"metadata"}});
+  if (who.subresource.empty()) return who.status_apart ? set.RecursiveDifference(status) : set;
+  if (who.subresource == "status") {
+    return set.RecursiveDifference(who.metadata_apart ? all_but_status : spec);
+  }
   return set;
 }
 

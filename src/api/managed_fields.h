@@ -25,6 +25,8 @@ struct ManagerInfo {
   std::string_view subresource;
   std::string_view api_version;
   Time now;
+  bool status_apart = true;     // status is written by its subresource only
+  bool metadata_apart = false;  // ... which writes no metadata
 };
 
 // `after` with its managedFields brought up to date: what differs from `before` (empty on create)

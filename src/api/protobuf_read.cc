@@ -284,7 +284,7 @@ class Decoder {
       std::vector<Node> items;
       items.reserve(entries.size());
       for (const Entry& e : entries) {
-        items.push_back(canon_.Element(e.member.value, Slot::Of(f, false).Element()));
+        items.push_back(canon_.Element(e.member.value, Slot::Of(f, Slot()).Element()));
       }
       return canon_.List(items);
     }

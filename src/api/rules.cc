@@ -8,7 +8,9 @@
 #include <array>
 #include <utility>
 
+#include "api/custom_kind.h"
 #include "api/names.h"
+#include "api/rules_crd.h"
 #include "api/rules_kinds.h"
 
 namespace sextant::api {
@@ -166,6 +168,12 @@ const Row kRows[] = {
   {kNetworking, "ipaddresses", {}},
   {kNetworking, "servicecidrs", {}},
 
+  {"apiextensions.k8s.io", "customresourcedefinitions", {.set_defaults = DefaultCrd,
+      .prepare = PrepareCrd, .validate_update = ValidateCrdUpdate,
+      .validate_status = ValidateCrdStatus, .validate_create = ValidateCrdCreate,
+      .warnings = WarnOfCrd, .has_generation = true, .allow_unconditional_update = false,
+      .on_delete = CrdOnDelete, .held = CrdHeld}},
+
   {"certificates.k8s.io", "certificatesigningrequests", {.validate_name = PathSegment}},
 
   {kAdmission, "mutatingwebhookconfigurations", {.set_defaults = DefaultWebhooks,
@@ -216,7 +224,8 @@ const std::array<const Row*, std::size(kRows)>& Index() {
 }
 
 // Custom resources: like any other kind that has its own generation.
-const Rules kCustom{.has_generation = true};
+const Rules kCustom{
+    .warnings = WarnOfCustom, .has_generation = true, .allow_unconditional_update = false};
 const Rules kNone;
 
 }  // namespace

@@ -43,7 +43,9 @@ class FieldErrors {
   void TooMany(std::string path, int actual, int max);
   void NotFound(std::string path, std::string_view value, std::string detail = {});
   void TypeInvalid(std::string path, Value value, std::string detail);
+  void TypeInvalidRaw(std::string path, std::string_view printed, std::string detail);
   void Internal(std::string path, std::string detail);
+  void Add(Cause cause) { causes_.push_back(std::move(cause)); }  // as found elsewhere
   bool empty() const { return causes_.empty(); }
   const std::vector<Cause>& causes() const { return causes_; }
   std::vector<Cause> Take() { return std::move(causes_); }

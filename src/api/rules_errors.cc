@@ -101,8 +101,13 @@ void FieldErrors::NotFound(std::string path, std::string_view value, std::string
 }
 
 void FieldErrors::TypeInvalid(std::string path, Value value, std::string detail) {
+  TypeInvalidRaw(std::move(path), BadValue(value), std::move(detail));
+}
+
+void FieldErrors::TypeInvalidRaw(std::string path, std::string_view printed, std::string detail) {
   causes_.push_back({"FieldValueTypeInvalid",
-                     WithDetail("Invalid value: " + BadValue(value), detail), std::move(path)});
+                     WithDetail(fmt::format("Invalid value: {}", printed), detail),
+                     std::move(path)});
 }
 
 void FieldErrors::Internal(std::string path, std::string detail) {

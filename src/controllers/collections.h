@@ -2,6 +2,8 @@
 // collector and the deletion of namespaces look after.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,6 +11,9 @@
 #include "client/client.h"
 
 namespace sextant::controllers {
+
+// What the cluster serves now: custom resources come and go.
+using Registries = std::function<std::shared_ptr<const api::Registry>()>;
 
 struct Collection {
   client::Gvr gvr;  // points into the registry

@@ -8,6 +8,7 @@
 #include "controllers/disruption.h"
 #include "controllers/garbage_collector.h"
 #include "controllers/job.h"
+#include "controllers/local_path.h"
 #include "controllers/namespace_deletion.h"
 #include "controllers/namespace_objects.h"
 #include "controllers/node_lifecycle.h"
@@ -17,6 +18,8 @@
 #include "controllers/services.h"
 #include "controllers/statefulset.h"
 #include "controllers/taint_eviction.h"
+#include "controllers/volume_binder.h"
+#include "controllers/volume_protection.h"
 
 namespace sextant::controllers {
 namespace {
@@ -54,14 +57,20 @@ constexpr Row kRows[] = {
     {"endpoints", "endpoint-controller",
      [](Deps deps, const ControllersOptions&) { return MakeEndpointsController(deps); }},
     {"disruption", "disruption-controller", Make<DisruptionController>},
+    {"persistentvolume-binder-controller", "persistent-volume-binder", Make<VolumeBinder>},
+    {"persistentvolumeclaim-protection-controller", "pvc-protection-controller",
+     Make<ClaimProtection>},
+    {"persistentvolume-protection-controller", "pv-protection-controller", Make<VolumeProtection>},
+    // Not one of kube-controller-manager's: it makes volumes as that one's own provisioners would.
+    {"local-path-provisioner", "persistent-volume-binder", Make<LocalPathProvisioner>},
     {"clusterrole-aggregation", "clusterrole-aggregation-controller", Make<ClusterRoleAggregation>},
     {"namespace", "namespace-controller",
      [](Deps deps, const ControllersOptions& options) -> std::unique_ptr<Controller> {
-       return std::make_unique<NamespaceController>(deps, *options.registry);
+       return std::make_unique<NamespaceController>(deps, options.registries);
      }},
     {"garbage-collector-controller", "generic-garbage-collector",
      [](Deps deps, const ControllersOptions& options) -> std::unique_ptr<Controller> {
-       return std::make_unique<GarbageCollector>(deps, options.registry);
+       return std::make_unique<GarbageCollector>(deps, options.registries);
      }},
 };
 
@@ -69,9 +78,12 @@ constexpr Row kRows[] = {
 
 Controllers::Controllers(ControllersOptions options)
     : options_(std::move(options)), informers_(options_.client_for(kManagerUser)) {
-  if (!options_.registry) {
+  if (!options_.registries) {
     // Not owned: the built-in tables live as long as the program.
-    options_.registry = {std::shared_ptr<const api::Registry>(), &api::Registry::Builtin()};
+    options_.registries = [] {
+      using Pointer = std::shared_ptr<const api::Registry>;
+      return Pointer(Pointer(), &api::Registry::Builtin());
+    };
   }
   for (const Row& row : kRows) {
     const auto& without = options_.without;

@@ -20,6 +20,7 @@
 #include "api/schema.h"
 #include "client/client.h"
 #include "client/informer.h"
+#include "controllers/collections.h"
 #include "controllers/reconciler.h"
 
 namespace sextant::controllers {
@@ -33,8 +34,8 @@ struct ControllersOptions {
   // Names as in --controllers ("deployment", "job", ...) that are not to run.
   std::vector<std::string> without;
   // What the cluster serves: the garbage collector and namespace deletion look after all of it.
-  // Must stay as it is; null: the built-in kinds.
-  std::shared_ptr<const api::Registry> registry;
+  // Null: the built-in kinds.
+  Registries registries;
 };
 
 class Controllers {

@@ -14,6 +14,7 @@ using api::Value;
 
 constexpr std::string_view kForeground = "foregroundDeletion";
 constexpr std::string_view kOrphan = "orphan";
+constexpr Gvr kDefinitions = {"apiextensions.k8s.io", "v1", "customresourcedefinitions"};
 
 bool HasFinalizer(const Object& object, std::string_view wanted) {
   for (Value finalizer : object["metadata"]["finalizers"].items())
@@ -45,18 +46,33 @@ struct GarbageCollector::Verdict {
   std::map<std::string, Owner> owners;  // by uid
 };
 
-GarbageCollector::GarbageCollector(Deps deps, std::shared_ptr<const api::Registry> registry)
+GarbageCollector::GarbageCollector(Deps deps, Registries registries)
     : Reconciler(deps, {.component = "garbage-collector-controller", .parallel = 20}),
-      registry_(std::move(registry)) {
-  for (const Collection& collection : CollectionsOf(*registry_)) {
+      registries_(std::move(registries)) {
+  AddCollections();
+  // A custom resource is served before its definition is told to be established.
+  if (registries_()->Find({kDefinitions.group, kDefinitions.version}, kDefinitions.resource)) {
+    Hear(Use(kDefinitions), [this](const Change&) { AddCollections(); });
+  }
+}
+
+void GarbageCollector::AddCollections() {
+  const std::shared_ptr<const api::Registry> registry = registries_();
+  const size_t before = collections_.size();
+  for (const Collection& collection : CollectionsOf(*registry)) {
     // Events own nothing, and nothing that matters owns them.
     if (collection.gvr.resource == "events") continue;
+    const bool known = std::ranges::any_of(collections_, [&](const Collection& c) {
+      return c.gvr.group == collection.gvr.group && c.gvr.resource == collection.gvr.resource;
+    });
+    if (known) continue;
     collections_.push_back(collection);
     writers_.push_back(std::make_unique<Writer>(*this, collection.gvr));
     const size_t index = collections_.size() - 1;
     Hear(writers_.back()->cache(),
          [this, index](const Change& change) { OnChange(index, change); });
   }
+  if (collections_.size() > before) kept_.push_back(registry);
 }
 
 Object GarbageCollector::ObjectOf(std::string_view uid) const {
@@ -180,7 +196,8 @@ void GarbageCollector::Ask(const std::shared_ptr<Verdict>& verdict, Value refere
                            const std::shared_ptr<Join>& join) {
   const std::string uid(reference["uid"].AsString());
   verdict->owners[uid] = Owner::kSolid;
-  const api::Resource* resource = registry_->FindKind(
+  const std::shared_ptr<const api::Registry> registry = registries_();
+  const api::Resource* resource = registry->FindKind(
       api::GroupVersion::Of(reference["apiVersion"].AsString()), reference["kind"].AsString());
   // A kind that is not served says nothing; a cluster-scoped object cannot be owned from within a
   // namespace.

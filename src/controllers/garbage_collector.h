@@ -23,7 +23,7 @@ namespace sextant::controllers {
 
 class GarbageCollector : public Reconciler {
  public:
-  GarbageCollector(Deps deps, std::shared_ptr<const api::Registry> registry);
+  GarbageCollector(Deps deps, Registries registries);
 
  protected:
   void Reconcile(const ObjectName& key, Done done) override;
@@ -37,6 +37,8 @@ class GarbageCollector : public Reconciler {
   struct Verdict;
   enum class Owner { kSolid, kDangling, kWaiting };
 
+  // The collections that are served and not known yet.
+  void AddCollections();
   void OnChange(size_t collection, const Change& change);
   void Forget(const Change& change);
   void EnqueueUid(std::string_view uid) { Enqueue({"", std::string(uid)}); }
@@ -57,7 +59,8 @@ class GarbageCollector : public Reconciler {
   void RemoveFinalizer(const api::Object& object, std::string_view finalizer, Done done);
   Writer& WriterOf(const api::Object& object);
 
-  const std::shared_ptr<const api::Registry> registry_;
+  const Registries registries_;
+  std::vector<std::shared_ptr<const api::Registry>> kept_;  // those that collections_ points into
   std::vector<Collection> collections_;
   std::vector<std::unique_ptr<Writer>> writers_;                       // by collection
   std::unordered_map<std::string, Node> nodes_;                        // by uid

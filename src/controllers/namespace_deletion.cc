@@ -34,6 +34,8 @@ std::string JoinTexts(const std::vector<std::string>& texts) {
 // What one pass over a namespace found.
 struct NamespaceController::Round {
   Object space;
+  std::shared_ptr<const api::Registry> registry;  // keeps the collections' names
+  std::vector<Collection> collections;
   std::map<std::string, size_t> remaining;   // by "resource.group"
   std::map<std::string, size_t> finalizers;  // objects by what holds them
   std::vector<std::string> errors;
@@ -76,9 +78,9 @@ std::vector<Condition> NamespaceController::Round::Conditions() const {
   return all;
 }
 
-NamespaceController::NamespaceController(Deps deps, const api::Registry& registry)
+NamespaceController::NamespaceController(Deps deps, Registries registries)
     : Reconciler(deps, {.component = "namespace-controller", .parallel = 8}),
-      collections_(CollectionsOf(registry)),
+      registries_(std::move(registries)),
       namespaces_(*this, client::kNamespaces),
       pods_(Use(client::kPods)) {
   Hear(namespaces_.cache(), [this](const Change& change) {
@@ -95,19 +97,21 @@ void NamespaceController::Reconcile(const ObjectName& key, Done done) {
   if (!space || !IsDeleting(space) || !HasFinalizer(space)) return done({});
   auto round = std::make_shared<Round>();
   round->space = space;
+  round->registry = registries_();
+  round->collections = CollectionsOf(*round->registry);
   // Pods first: what they need stays until they have ended (OrderedNamespaceDeletion).
   const auto join = JoinThen([this, round, done = std::move(done)](Status) mutable {
     if (round->remaining.empty()) return Others(round, std::move(done));
     Tell(round, std::move(done));
   });
-  for (const Collection& collection : collections_)
+  for (const Collection& collection : round->collections)
     if (collection.gvr == client::kPods) Empty(round, collection, join);
 }
 
 void NamespaceController::Others(std::shared_ptr<Round> round, Done done) {
   const auto join = JoinThen(
       [this, round, done = std::move(done)](Status) mutable { Tell(round, std::move(done)); });
-  for (const Collection& collection : collections_)
+  for (const Collection& collection : round->collections)
     if (collection.namespaced && collection.gvr != client::kPods) Empty(round, collection, join);
 }
 

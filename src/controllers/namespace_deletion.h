@@ -14,7 +14,7 @@ namespace sextant::controllers {
 
 class NamespaceController : public Reconciler {
  public:
-  NamespaceController(Deps deps, const api::Registry& registry);
+  NamespaceController(Deps deps, Registries registries);
 
  protected:
   void Reconcile(const ObjectName& key, Done done) override;
@@ -29,7 +29,7 @@ class NamespaceController : public Reconciler {
   void Tell(std::shared_ptr<Round> round, Done done);
   void Finalize(const api::Object& space, Done done);
 
-  const std::vector<Collection> collections_;
+  const Registries registries_;
   Writer namespaces_;
   client::Informer& pods_;
 };

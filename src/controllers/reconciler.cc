@@ -56,6 +56,7 @@ client::Informer& Reconciler::Use(Gvr gvr) {
 }
 
 void Reconciler::Hear(client::Informer& informer, client::ChangeHandler handler) {
+  if (begun_) return subscriptions_.push_back(informer.Subscribe(std::move(handler)));
   heard_.emplace_back(&informer, std::move(handler));
 }
 

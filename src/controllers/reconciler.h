@@ -101,7 +101,8 @@ class Reconciler : public Controller {
   // Once, when the informers are synced and before any event.
   virtual void OnStarted() {}
 
-  // The shared informer of a collection; work begins when it is synced. For constructors.
+  // The shared informer of a collection; work begins when it is synced. One that comes after the
+  // beginning holds up nothing.
   client::Informer& Use(Gvr gvr);
   void Hear(client::Informer& informer, client::ChangeHandler handler);
   void Enqueue(const ObjectName& key) { queue_.Add(key); }

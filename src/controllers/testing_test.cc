@@ -53,7 +53,7 @@ Cluster::Cluster(std::vector<std::string> without)
   };
   options.ca_pem = "CA";
   options.without = std::move(without);
-  options.registry = registry_;
+  options.registries = [this] { return registry_; };
   controllers_ = std::make_unique<Controllers>(std::move(options));
   controllers_->Start();
   Settle();

@@ -204,7 +204,7 @@ Result<std::string> ResourceValue(Value ref, const EnvFacts& facts) {
   Quantity divisor = Quantity::ParseOrZero(ref["divisor"].AsString());
   if (divisor.IsZero()) divisor = Quantity(1);
   Value amount = container["resources"][kind][name];
-  if (kind == "limits" && !amount) amount = facts.allocatable[name];
+  if (kind == "limits" && !amount) amount = facts.node["status"]["allocatable"][name];
   const Quantity quantity = Quantity::ParseOrZero(amount.AsString());
   return std::to_string(name == "cpu" ? Ceiling(quantity.MilliValue(), divisor.MilliValue())
                                       : Ceiling(quantity.Value(), divisor.Value()));

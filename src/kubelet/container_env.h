@@ -27,7 +27,7 @@ struct EnvFacts {
   std::string pod_ip;
   std::string host_ip;
   std::map<std::string, std::string> services;  // KUBERNETES_SERVICE_HOST, ...
-  api::Value allocatable;  // of the node: what absent limits count as in the downward API
+  api::Value node;  // its allocatable is what absent limits count as in the downward API
 };
 
 using Env = std::map<std::string, std::string>;

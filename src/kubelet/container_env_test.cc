@@ -42,17 +42,13 @@ class EnvTest : public ::testing::Test {
     container_ = Json(container);
     pod_ = Json(R"({"metadata":{"name":"p","namespace":"ns","labels":{"b":"2","a":"1"}},
       "spec":{"nodeName":"worker","containers":[]}})");
-    return BuildEnv({pod_,
-                     container_.root(),
-                     "10.1.1.1",
-                     "172.18.0.2",
-                     {{"SERVICE", "svc"}},
-                     allocatable_.root()},
-                    sources);
+    return BuildEnv(
+        {pod_, container_.root(), "10.1.1.1", "172.18.0.2", {{"SERVICE", "svc"}}, node_.root()},
+        sources);
   }
   Object pod_;
   Object container_;
-  Object allocatable_ = Json(R"({"cpu":"8","memory":"32Gi"})");
+  Object node_ = Json(R"({"status":{"allocatable":{"cpu":"8","memory":"32Gi"}}})");
 };
 
 TEST_F(EnvTest, DownwardApi) {

@@ -224,12 +224,63 @@ TEST_F(KubeletTest, DeletesWhatHasEndedAndWhatNeverBegan) {
   loop_.RunReady();
   api_.MarkDeleted("done", 0);
   AddPod("waits", R"("containers":[{"name":"c","image":"x"}],"volumes":[{"name":"v",
-    "persistentVolumeClaim":{"claimName":"data"}}])");
+    "nfs":{"server":"s","path":"/"}}])");
   EXPECT_EQ(api_.Events("FailedMount").size(), 1u);
   api_.MarkDeleted("waits", 30);
   loop_.RunReady();
   EXPECT_FALSE(api_.Pod("done"));
   EXPECT_FALSE(api_.Pod("waits"));
+}
+
+constexpr std::string_view kWithClaim =
+    R"("containers":[{"name":"c","image":"x","volumeMounts":[{"name":"v","mountPath":"/data"}]}],
+    "volumes":[{"name":"v","persistentVolumeClaim":{"claimName":"data"}}])";
+
+TEST_F(KubeletTest, AClaimIsWaitedForAndToldOfAfterTwoMinutes) {
+  Start();
+  AddPod("db", std::string(kWithClaim));
+  loop_.Advance(seconds(120));
+  EXPECT_TRUE(api_.Events("FailedMount").empty());
+  loop_.Advance(seconds(5));
+  ASSERT_EQ(api_.Events("FailedMount").size(), 1u);
+  EXPECT_TRUE(api_.Events("FailedMount")[0].starts_with(
+      "Unable to attach or mount volumes: unmounted volumes=[v], unattached volumes=[], failed to "
+      "process volumes=[v]: error processing PVC default/data: failed to fetch PVC from API "
+      "server:"))
+      << api_.Events("FailedMount")[0];
+  EXPECT_EQ(Phase("db"), "Pending");
+}
+
+TEST_F(KubeletTest, ABoundClaimIsADirectoryOfTheNode) {
+  Start();
+  AddPod("db", std::string(kWithClaim));
+  api_.Put("persistentvolumeclaims", R"({"metadata":{"name":"data","namespace":"default","uid":"u"},
+    "spec":{"volumeName":"pv"},"status":{"phase":"Bound"}})");
+  loop_.Advance(seconds(1));
+  EXPECT_EQ(Phase("db"), "Pending");  // its volume is not there
+  api_.Put("persistentvolumes", R"({"metadata":{"name":"pv"},"spec":{"claimRef":{"uid":"u"},
+    "hostPath":{"path":"/var/x/pv"}}})");
+  loop_.Advance(seconds(1));
+  EXPECT_EQ(Phase("db"), "Running");
+  const std::vector<Mount>& mounts = runtime_.containers["db/c"].spec.mounts;
+  const auto mount = std::find_if(mounts.begin(), mounts.end(),
+                                  [](const Mount& m) { return m.container_path == "/data"; });
+  ASSERT_NE(mount, mounts.end());
+  EXPECT_TRUE(mount->host_path.ends_with("/disk/var/x/pv")) << mount->host_path;
+  EXPECT_FALSE(mount->read_only);
+}
+
+TEST_F(KubeletTest, AVolumeOfAnotherNodeIsNotMounted) {
+  Start();
+  api_.Put("persistentvolumeclaims", R"({"metadata":{"name":"data","namespace":"default","uid":"u"},
+    "spec":{"volumeName":"pv"},"status":{"phase":"Bound"}})");
+  api_.Put("persistentvolumes", R"({"metadata":{"name":"pv"},"spec":{"claimRef":{"uid":"u"},
+    "hostPath":{"path":"/x"},"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[
+      {"key":"kubernetes.io/hostname","operator":"In","values":["elsewhere"]}]}]}}}})");
+  AddPod("db", std::string(kWithClaim));
+  EXPECT_EQ(api_.Events("FailedMount"),
+            std::vector<std::string>{"MountVolume.NodeAffinity check failed for volume \"pv\" : no "
+                                     "matching NodeSelectorTerms"});
 }
 
 TEST_F(KubeletTest, KillsWhatTheApiHasForgotten) {

@@ -16,6 +16,9 @@ using api::Value;
 // Waits between attempts to mount: nestedpendingoperations' exponential back-off.
 constexpr Duration kFirstMountWait = std::chrono::milliseconds(500);
 constexpr Duration kMaxMountWait = std::chrono::seconds(122);
+// How a kubelet waits for volumes before it tells anybody (pkg/kubelet/volumemanager).
+constexpr Duration kVolumePoll = std::chrono::milliseconds(300);
+constexpr Duration kVolumeTimeout = std::chrono::seconds(123);
 constexpr int kMaxMountDoublings = 8;
 constexpr size_t kMaxHostname = 63;
 
@@ -78,7 +81,7 @@ EnvFacts PodWorker::Facts(Value container, const Object& node) const {
           record_.pod_ip,
           record_.host_ip,
           ApiServerEnv(parts_.options.service_host, parts_.options.service_port),
-          node["status"]["allocatable"]};
+          node.root()};
 }
 
 bool PodWorker::AlreadyEnded() const {
@@ -160,6 +163,15 @@ void PodWorker::PrepareVolumes() {
 }
 
 void PodWorker::FailedMount(const Error& error) {
+  if (error.Is(kVolumeWaits)) {
+    const Duration now = parts_.client.executor().clock().Monotonic();
+    if (!volumes_due_) volumes_due_ = now + kVolumeTimeout;
+    if (now < *volumes_due_) {
+      timer_ = parts_.client.executor().After(kVolumePoll, Guard([this] { PrepareVolumes(); }));
+      return;
+    }
+    volumes_due_.reset();
+  }
   PodEvent(client::EventKind::kWarning, "FailedMount", error.message);
   const int doublings = std::min(mount_failures_++, kMaxMountDoublings);
   const Duration wait = std::min(kFirstMountWait * (1 << doublings), kMaxMountWait);

@@ -169,6 +169,7 @@ class PodWorker {
   bool removing_sandbox_ = false;
   Duration stop_deadline_{0};  // monotonic: when the grace is over
   int mount_failures_ = 0;
+  std::optional<Duration> volumes_due_;  // until when claims may be waited for in silence
   TimerId timer_ = 0;
   TimerId deadline_ = 0;
   TimerId refresh_ = 0;

@@ -1,5 +1,7 @@
 #include "kubelet/sources.h"
 
+#include <fmt/format.h>
+
 #include "api/base64.h"
 #include "kubelet/text_error.h"
 
@@ -18,6 +20,49 @@ struct Fetching {
     if (--open == 0) done(std::make_shared<const Sources>(std::move(sources)));
   }
 };
+
+constexpr client::Gvr kClaims{"", "v1", "persistentvolumeclaims"};
+constexpr client::Gvr kVolumes{"", "v1", "persistentvolumes"};
+
+// The volume of a claim, or why it cannot be used.
+Result<std::string> VolumeOf(const Result<api::Object>& claim) {
+  if (!claim) {
+    return Fail(TextError("failed to fetch PVC from API server: " + claim.error().message));
+  }
+  if ((*claim)["metadata"]["deletionTimestamp"]) return Fail(TextError("PVC is being deleted"));
+  const std::string_view volume = (*claim)["spec"]["volumeName"].AsString();
+  if ((*claim)["status"]["phase"].AsString() != "Bound" || volume.empty()) {
+    return Fail(TextError("PVC is not bound"));
+  }
+  return std::string(volume);
+}
+
+Result<api::Object> CheckVolume(const std::string& name, const std::string& claim_uid,
+                                Result<api::Object> volume) {
+  if (!volume) {
+    return Fail(TextError(
+        fmt::format("failed to fetch PV {} from API server: {}", name, volume.error().message)));
+  }
+  if ((*volume)["spec"]["claimRef"]["uid"].AsString() == claim_uid) return volume;
+  return Fail(TextError(fmt::format(
+      "found PV object {} with unexpected claimRef, expected claim UID {}", name, claim_uid)));
+}
+
+void FetchVolume(client::Client& client, const std::string& ns, const std::string& claim,
+                 const std::shared_ptr<Fetching>& fetching) {
+  client.Get(kClaims, {ns, claim}, [&client, fetching, claim](Result<api::Object> found) {
+    auto volume = VolumeOf(found);
+    if (!volume) {
+      return fetching->Arrived(fetching->sources.volumes, claim, Fail(std::move(volume).error()));
+    }
+    const std::string uid(found->uid());
+    client.Get(kVolumes, {"", *volume},
+               [fetching, claim, uid, name = *volume](Result<api::Object> object) {
+                 fetching->Arrived(fetching->sources.volumes, claim,
+                                   CheckVolume(name, uid, std::move(object)));
+               });
+  });
+}
 
 }  // namespace
 
@@ -39,7 +84,7 @@ std::string DecodeSecret(api::Value base64) {
 void FetchSources(client::Client& client, const std::string& ns, SourceNames names,
                   std::move_only_function<void(std::shared_ptr<const Sources>)> done) {
   const auto fetching = std::make_shared<Fetching>();
-  fetching->open = names.config_maps.size() + names.secrets.size();
+  fetching->open = names.config_maps.size() + names.secrets.size() + names.claims.size();
   fetching->done = std::move(done);
   if (fetching->open == 0) {
     client.executor().Post([fetching] {
@@ -57,6 +102,7 @@ void FetchSources(client::Client& client, const std::string& ns, SourceNames nam
       fetching->Arrived(fetching->sources.secrets, name, std::move(object));
     });
   }
+  for (const std::string& name : names.claims) FetchVolume(client, ns, name, fetching);
 }
 
 }  // namespace sextant::kubelet

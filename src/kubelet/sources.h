@@ -1,4 +1,5 @@
-// ConfigMaps and Secrets that a Pod refers to: which, and fetching them with the node's own rights.
+// ConfigMaps, Secrets and claims that a Pod refers to: which, and fetching them with the node's own
+// rights.
 #pragma once
 
 #include <map>
@@ -15,12 +16,16 @@ namespace sextant::kubelet {
 struct SourceNames {
   std::set<std::string> config_maps;
   std::set<std::string> secrets;
+  std::set<std::string> claims;
 };
 
 // As they were found: an Error where they were not.
 struct Sources {
   std::map<std::string, Result<api::Object>> config_maps;
   std::map<std::string, Result<api::Object>> secrets;
+  // By claim the PersistentVolume that is bound to it. Errors are those of the kubelet's desired
+  // state of volumes (pkg/kubelet/volumemanager/populator at v1.36.3).
+  std::map<std::string, Result<api::Object>> volumes;
 };
 
 // One of them: the object; empty where it may be absent and is; else why it is not there.

@@ -6,6 +6,7 @@
 
 #include "kubelet/text_error.h"
 #include "kubelet/volumes.h"
+#include "scheduler/affinity.h"
 
 namespace sextant::kubelet {
 namespace {
@@ -129,6 +130,23 @@ Status PlanHostPath(Value source, VolumePlan& plan) {
   return Fail(TextError(fmt::format("hostPath type check failed: unknown type {}", type)));
 }
 
+// A bound claim: a directory on the node's own disk.
+Status PlanPersistent(Value claim, const Sources& sources, VolumePlan& plan) {
+  ASSIGN_OR_RETURN(const Object volume,
+                   FindSource(sources.volumes, std::string(claim["claimName"].AsString()), false));
+  plan.read_only = claim["readOnly"].AsBool();
+  const Value spec = volume["spec"];
+  if (const Value host = spec["hostPath"]) return PlanHostPath(host, plan);
+  if (const Value local = spec["local"]) {
+    plan.host_path = local["path"].AsString();
+    return SafePath("x" + plan.host_path);
+  }
+  return Fail(TextError(fmt::format(
+      "the simulated kubelet mounts volumes with hostPath or local only, and PersistentVolume {} "
+      "has another source",
+      volume.name())));
+}
+
 }  // namespace
 
 SourceNames VolumeSources(const Object& pod) {
@@ -137,6 +155,7 @@ SourceNames VolumeSources(const Object& pod) {
     if (source) to.emplace(source[key].AsString());
   };
   for (Value volume : pod["spec"]["volumes"].items()) {
+    add(names.claims, volume["persistentVolumeClaim"], "claimName");
     add(names.config_maps, volume["configMap"], "name");
     add(names.secrets, volume["secret"], "secretName");
     for (Value source : volume["projected"]["sources"].items()) {
@@ -162,6 +181,28 @@ std::vector<TokenWish> VolumeTokens(const Object& pod) {
   return wishes;
 }
 
+Status CheckClaim(Value volume, const EnvFacts& facts, const Sources& sources) {
+  const Value source = volume["persistentVolumeClaim"];
+  if (!source) return {};
+  const std::string claim(source["claimName"].AsString());
+  const auto found = FindSource(sources.volumes, claim, false);
+  if (!found) {
+    const std::string_view name = volume["name"].AsString();
+    Error error = TextError(fmt::format(
+        "Unable to attach or mount volumes: unmounted volumes=[{}], unattached volumes=[], failed "
+        "to process volumes=[{}]: error processing PVC {}/{}: {}",
+        name, name, facts.pod.ns(), claim, found.error().message));
+    error.reason = kVolumeWaits;
+    return Fail(std::move(error));
+  }
+  const Value affinity = (*found)["spec"]["nodeAffinity"]["required"];
+  if (!affinity || scheduler::MatchesNodeSelector(affinity, facts.node)) return {};
+  return Fail(
+      TextError(fmt::format("MountVolume.NodeAffinity check failed for volume \"{}\" : no matching "
+                            "NodeSelectorTerms",
+                            found->name())));
+}
+
 Result<VolumePlan> PlanVolume(Value volume, const EnvFacts& facts, const Sources& sources,
                               const std::map<std::string, std::string>& tokens, bool with_tokens) {
   VolumePlan plan;
@@ -180,9 +221,7 @@ Result<VolumePlan> PlanVolume(Value volume, const EnvFacts& facts, const Sources
   } else if (const Value host = volume["hostPath"]) {
     RETURN_IF_ERROR(PlanHostPath(host, plan));
   } else if (const Value claim = volume["persistentVolumeClaim"]) {
-    return Fail(TextError(
-        fmt::format("persistentvolumeclaim \"{}\": this lab has no storage that could be mounted",
-                    claim["claimName"].AsString())));
+    RETURN_IF_ERROR(PlanPersistent(claim, sources, plan));
   } else if (!volume["emptyDir"]) {
     return Fail(TextError("this kind of volume is not supported by the simulated kubelet"));
   }

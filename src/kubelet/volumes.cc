@@ -65,7 +65,7 @@ Object TokenRequest(const TokenWish& wish, const Object& pod) {
 struct VolumeSet::Preparing {
   std::string pod_ip;
   std::string host_ip;
-  Object allocatable;
+  Object node;
   std::shared_ptr<const Sources> sources;
   std::vector<TokenWish> wishes;
   size_t next_wish = 0;
@@ -90,7 +90,7 @@ void VolumeSet::Prepare(const EnvFacts& facts, std::move_only_function<void(Stat
   auto preparing = std::make_shared<Preparing>();
   preparing->pod_ip = facts.pod_ip;
   preparing->host_ip = facts.host_ip;
-  if (facts.allocatable) preparing->allocatable = api::CopyOf(facts.allocatable);
+  if (facts.node) preparing->node = api::CopyOf(facts.node);
   preparing->done = std::move(done);
   if (parts_.materialise) preparing->wishes = VolumeTokens(pod_);
   FetchSources(parts_.client, std::string(pod_.ns()), VolumeSources(pod_),
@@ -134,13 +134,19 @@ void VolumeSet::RequestTokens(std::shared_ptr<Preparing> preparing) {
 }
 
 void VolumeSet::Write(std::shared_ptr<Preparing> preparing) {
-  const EnvFacts facts{
-      pod_, pod_["spec"]["containers"].at(0), preparing->pod_ip, preparing->host_ip,
-      {},   preparing->allocatable.root()};
+  const EnvFacts facts{pod_,
+                       pod_["spec"]["containers"].at(0),
+                       preparing->pod_ip,
+                       preparing->host_ip,
+                       {},
+                       preparing->node.root()};
   std::map<std::string, std::string> tokens;
   for (const auto& [key, token] : tokens_) tokens[key] = token.text;
   std::map<std::string, VolumePlan> plans;
   for (Value volume : pod_["spec"]["volumes"].items()) {
+    if (auto usable = CheckClaim(volume, facts, *preparing->sources); !usable) {
+      return preparing->done(std::move(usable));
+    }
     auto plan = PlanVolume(volume, facts, *preparing->sources, tokens, parts_.materialise);
     if (!plan) {
       return preparing->done(Fail(SetUpError(volume["name"].AsString(), plan.error())));

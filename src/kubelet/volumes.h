@@ -5,9 +5,9 @@
 //   volumes.Prepare(facts, [&](Status s) { ... });   // fetches and writes; may be tried again
 //   volumes.MountsFor(container, env);               // for the runtime
 //
-// hostPath is a directory of the simulated node's own (empty) disk, never of this machine.
-// Persistent volumes are refused: a lab has no storage. Files are written whole, one by one; a
-// refreshed volume changes file by file, not as one.
+// hostPath is a directory of the simulated node's own (empty) disk, never of this machine; claims
+// whose volume is a hostPath or local one are directories there too, others are refused. Files are
+// written whole, one by one; a refreshed volume changes file by file, not as one.
 //
 // Threads: the loop; files on the executor for them. Errors: the texts of FailedMount events.
 // Source: pkg/volume (configmap, secret, projected, downwardapi, emptydir, hostpath).
@@ -26,6 +26,9 @@
 #include "kubelet/runtime.h"
 
 namespace sextant::kubelet {
+
+// Reason of an error that time may well mend, such as a claim that is not bound yet.
+inline constexpr std::string_view kVolumeWaits = "VolumeWaits";
 
 struct VolumeParts {
   client::Client& client;
@@ -63,7 +66,9 @@ struct VolumePlan {
 
 SourceNames VolumeSources(const api::Object& pod);
 std::vector<TokenWish> VolumeTokens(const api::Object& pod);
-// `tokens` by "volume/path".
+// Whether the volume, if it is a claim, is bound and can be used on this node. Errors are whole.
+Status CheckClaim(api::Value volume, const EnvFacts& facts, const Sources& sources);
+// Of a claim that was checked. `tokens` by "volume/path".
 Result<VolumePlan> PlanVolume(api::Value volume, const EnvFacts& facts, const Sources& sources,
                               const std::map<std::string, std::string>& tokens, bool with_tokens);
 

@@ -62,6 +62,16 @@ constexpr std::string_view kDevicePlugin = R"({
           "command": ["sextant-node-agent"]}]}}}
 })";
 
+// As kind has it (pkg/build/nodeimage/const_storage.go); the provisioner is one of our controllers.
+constexpr std::string_view kStorageClass = R"({
+  "kind": "StorageClass", "apiVersion": "storage.k8s.io/v1",
+  "metadata": {"name": "standard",
+               "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
+  "provisioner": "rancher.io/local-path",
+  "reclaimPolicy": "Delete",
+  "volumeBindingMode": "WaitForFirstConsumer"
+})";
+
 const api::Resource& ResourceOf(const Object& object) {
   const api::Resource* resource =
       api::Registry::Builtin().FindKind(api::GroupVersion::Of(object.api_version()), object.kind());
@@ -112,9 +122,11 @@ std::vector<Object> BootstrapObjects(const LabConfig& config) {
   auto access = api::ParseJson(kAgentAccess);
   CHECK(access.has_value());
   for (api::Value object : access->root().items()) objects.push_back(api::CopyOf(object));
-  auto plugin = api::ParseJson(kDevicePlugin);
-  CHECK(plugin.has_value());
-  objects.push_back(*std::move(plugin));
+  for (std::string_view text : {kStorageClass, kDevicePlugin}) {
+    auto object = api::ParseJson(text);
+    CHECK(object.has_value());
+    objects.push_back(*std::move(object));
+  }
   return objects;
 }
 

@@ -210,7 +210,7 @@ Status Lab::Parts::StartActors() {
         },
         .ca_pem = pki.ca.cert_pem,
         .without = {},
-        .registry = registries->Get()});
+        .registries = [this] { return registries->Get(); }});
     controllers->Start();
     scheduler->Start();
     pools->Start();

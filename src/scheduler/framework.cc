@@ -1,5 +1,7 @@
 #include "scheduler/framework.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace sextant::scheduler {
@@ -41,6 +43,29 @@ Verdict Framework::Filter(const CycleState& state, const NodeInfo& node) const {
     return verdict;
   }
   return {};
+}
+
+void Framework::PreBind(const std::shared_ptr<const PodInfo>& pod, const NodeInfo& node,
+                        Plugin::Done done) const {
+  struct Open {
+    size_t left;
+    Plugin::Done done;  // empty when it was called
+  };
+  // One more than there are plugins, so that it ends even where there is none.
+  const auto open = std::make_shared<Open>(plugins_.size() + 1, std::move(done));
+  const auto end = [open](Status status) {
+    const bool last = --open->left == 0;
+    if (open->done && (last || !status)) std::exchange(open->done, {})(std::move(status));
+  };
+  for (const auto& plugin : plugins_) {
+    plugin->PreBind(pod, node, [end, name = plugin->name()](Status status) {
+      if (status) return end({});
+      Error error = std::move(status).error();
+      error.message = fmt::format("running PreBind plugin \"{}\": {}", name, error.message);
+      end(Fail(std::move(error)));
+    });
+  }
+  end({});
 }
 
 void Framework::Move(CycleState& state, NodeInfo& node, std::shared_ptr<const PodInfo> pod,

@@ -3,12 +3,14 @@
 // A plugin is a small object with a name; it implements the points it cares about. A cycle asks, in
 // order: PreFilter, Filter (per node), and where no node fits, Filter again on what preemption
 // tries; else PreScore, Score (per node), Normalize. PreEnqueue stands at the queue's door, MayHelp
-// wakes what waits. What a cycle computes once lives in CycleState.
+// wakes what waits, PreBind comes when the node is chosen. What a cycle computes once lives in
+// CycleState.
 //
 // Source: k8s.io/kubernetes pkg/scheduler/framework. Core loop only; no plugin blocks.
 #pragma once
 
 #include <any>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -63,12 +65,13 @@ struct CycleState {
   }
 };
 
-// Something happened that may make a Pod fit. About a node, or about a Pod that has one.
+// Something happened that may make a Pod fit. About a node, about a Pod that has one, or storage.
 struct ClusterEvent {
-  const NodeInfo* node = nullptr;      // as it is now; null: gone, or the event is about a Pod
-  api::Object node_before;             // empty: it is new
-  std::shared_ptr<const PodInfo> pod;  // as it is now; null: gone
+  const NodeInfo* node = nullptr;             // as it is now; null: gone, or about something else
+  api::Object node_before;                    // empty: it is new
+  std::shared_ptr<const PodInfo> pod;         // as it is now; null: gone
   std::shared_ptr<const PodInfo> pod_before;  // null: it came to its node
+  bool storage = false;  // a claim, a volume or a storage class is another than before
 };
 
 class Plugin {
@@ -97,6 +100,13 @@ class Plugin {
   virtual int64_t Score(const CycleState&, const NodeInfo&) const { return 0; }
   virtual void Normalize(const CycleState&, const std::vector<const NodeInfo*>&,
                          std::vector<int64_t>&) const {}
+
+  using Done = std::move_only_function<void(Status)>;
+  // What the Pod needs on the node before it is bound to it. `done` is called once, now or later;
+  // an error puts the Pod back into the queue.
+  virtual void PreBind(const std::shared_ptr<const PodInfo>&, const NodeInfo&, Done done) {
+    done({});
+  }
 };
 
 inline constexpr int64_t kMaxScore = 100;
@@ -110,16 +120,22 @@ struct Lookups {
   client::Informer& replication_controllers;
   client::Informer& replica_sets;
   client::Informer& stateful_sets;
+  client::Informer& claims;
+  client::Informer& volumes;
+  client::Informer& storage_classes;
 
   std::vector<client::Informer*> all() const {
-    return {&namespaces, &services, &replication_controllers, &replica_sets, &stateful_sets};
+    return {&namespaces, &services, &replication_controllers, &replica_sets, &stateful_sets,
+            &claims,     &volumes,  &storage_classes};
   }
 };
 
 std::unique_ptr<Plugin> MakePodTopologySpread(Lookups lookups);
 std::unique_ptr<Plugin> MakeInterPodAffinity(Lookups lookups);
+// `client` writes what it binds.
+std::unique_ptr<Plugin> MakeVolumeBinding(client::Client& client, Lookups lookups);
 // The default profile, in kube-scheduler's MultiPoint order, as far as this scheduler has them.
-std::vector<std::unique_ptr<Plugin>> DefaultPlugins(Lookups lookups);
+std::vector<std::unique_ptr<Plugin>> DefaultPlugins(client::Client& client, Lookups lookups);
 
 // A profile's plugins, asked in their order.
 class Framework {
@@ -135,6 +151,9 @@ class Framework {
   bool PreEnqueue(const PodInfo& pod) const;
   Verdict PreFilter(CycleState& state, const ClusterState& cluster, Left& left) const;
   Verdict Filter(const CycleState& state, const NodeInfo& node) const;
+  // All plugins' PreBind side by side; `done` once, an error names its plugin.
+  void PreBind(const std::shared_ptr<const PodInfo>& pod, const NodeInfo& node,
+               Plugin::Done done) const;
   void Move(CycleState& state, NodeInfo& node, std::shared_ptr<const PodInfo> pod, int by) const;
   // The weighted sum for each node.
   std::vector<int64_t> Score(CycleState& state, const ClusterState& cluster,

@@ -252,7 +252,7 @@ class BalancedAllocation : public Plugin {
 
 }  // namespace
 
-std::vector<std::unique_ptr<Plugin>> DefaultPlugins(Lookups lookups) {
+std::vector<std::unique_ptr<Plugin>> DefaultPlugins(client::Client& client, Lookups lookups) {
   std::vector<std::unique_ptr<Plugin>> plugins;
   plugins.push_back(std::make_unique<SchedulingGates>());
   plugins.push_back(std::make_unique<NodeUnschedulable>());
@@ -261,6 +261,7 @@ std::vector<std::unique_ptr<Plugin>> DefaultPlugins(Lookups lookups) {
   plugins.push_back(std::make_unique<NodeAffinity>());
   plugins.push_back(std::make_unique<NodePorts>());
   plugins.push_back(std::make_unique<NodeResourcesFit>());
+  plugins.push_back(MakeVolumeBinding(client, lookups));
   plugins.push_back(MakePodTopologySpread(lookups));
   plugins.push_back(MakeInterPodAffinity(lookups));
   plugins.push_back(std::make_unique<BalancedAllocation>());

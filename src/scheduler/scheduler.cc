@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "scheduler/claims.h"
 
 namespace sextant::scheduler {
 namespace {
@@ -54,10 +55,14 @@ bool PodMatters(const client::Change& change) {
 }
 
 Lookups LookupsOf(client::SharedInformers& informers) {
-  return {informers.For({.gvr = client::kNamespaces}), informers.For({.gvr = kServices}),
+  return {informers.For({.gvr = client::kNamespaces}),
+          informers.For({.gvr = kServices}),
           informers.For({.gvr = kReplicationControllers}),
           informers.For({.gvr = client::kReplicaSets}),
-          informers.For({.gvr = client::kStatefulSets})};
+          informers.For({.gvr = client::kStatefulSets}),
+          informers.For({.gvr = kClaims}),
+          informers.For({.gvr = kVolumes}),
+          informers.For({.gvr = kStorageClasses})};
 }
 
 }  // namespace
@@ -69,10 +74,12 @@ Scheduler::Scheduler(client::Client& client, client::SharedInformers& informers,
       nodes_(informers.For({.gvr = client::kNodes})),
       budgets_(informers.For({.gvr = kBudgets})),
       used_(LookupsOf(informers).all()),
+      storage_{&LookupsOf(informers).claims, &LookupsOf(informers).volumes,
+               &LookupsOf(informers).storage_classes},
       options_(std::move(options)),
       events_(client, {options_.name, ""}),
       random_(seed),
-      framework_(DefaultPlugins(LookupsOf(informers))) {
+      framework_(DefaultPlugins(client, LookupsOf(informers))) {
   used_.push_back(&pods_);
   used_.push_back(&nodes_);
   used_.push_back(&budgets_);
@@ -96,6 +103,10 @@ Duration Scheduler::Now() const { return client_.executor().clock().Monotonic();
 void Scheduler::Start() {
   node_subscription_ = nodes_.Subscribe([this](const client::Change& change) { OnNode(change); });
   pod_subscription_ = pods_.Subscribe([this](const client::Change& change) { OnPod(change); });
+  for (client::Informer* informer : storage_) {
+    storage_subscriptions_.push_back(
+        informer->Subscribe([this](const client::Change&) { Happened({.storage = true}); }));
+  }
 }
 
 // ---- what the cluster says ----
@@ -287,6 +298,14 @@ void Scheduler::Bind(PodPtr pod, const std::string& node) {
   cluster_.Place(pod, node);
   assumed_.insert(pod->uid);
   nominated_.erase(pod->uid);
+  framework_.PreBind(pod, *cluster_.FindNode(node), Guarded([this, pod, node](Status ready) {
+                       if (!ready) return OnBound(pod, node, ready);
+                       if (assumed_.contains(pod->uid))
+                         CreateBinding(pod, node);  // else it is gone by now
+                     }));
+}
+
+void Scheduler::CreateBinding(const PodPtr& pod, const std::string& node) {
   api::Editor edit;
   api::Mut root = edit.Root();
   root.Set("kind", "Binding");
@@ -299,10 +318,15 @@ void Scheduler::Bind(PodPtr pod, const std::string& node) {
   ObjectName name = NameOf(pod->pod);
   client_.Create(client::kPods, std::move(name), std::move(edit).Finish(),
                  {.field_manager = options_.name, .subresource = "binding"},
-                 Guarded([this, pod, node](Result<Object> result) { OnBound(pod, node, result); }));
+                 Guarded([this, pod, node](Result<Object> result) {
+                   if (result) return OnBound(pod, node, {});
+                   Error error = std::move(result).error();
+                   error.message = "running Bind plugin \"DefaultBinder\": " + error.message;
+                   OnBound(pod, node, std::unexpected(std::move(error)));
+                 }));
 }
 
-void Scheduler::OnBound(PodPtr pod, const std::string& node, const Result<Object>& result) {
+void Scheduler::OnBound(PodPtr pod, const std::string& node, const Status& result) {
   if (result) {
     queue_.Remove(pod->uid);
     events_.Normal(pod->pod, "Scheduled",
@@ -314,8 +338,7 @@ void Scheduler::OnBound(PodPtr pod, const std::string& node, const Result<Object
   if (assumed_.erase(pod->uid) > 0) Happened({.pod_before = cluster_.Unplace(pod->uid)});
   if (!queue_.Has(pod->uid)) return;
   if (result.error().Is("NotFound")) return queue_.Remove(pod->uid);
-  events_.Warning(pod->pod, "FailedScheduling",
-                  fmt::format("running Bind plugin \"DefaultBinder\": {}", result.error().message));
+  events_.Warning(pod->pod, "FailedScheduling", result.error().message);
   queue_.Retry(pod->uid, Now());
   Wake();
 }

@@ -58,7 +58,8 @@ class Scheduler {
   std::vector<const NodeInfo*> Candidates(CycleState& state, Diagnosis& diagnosis) const;
   const NodeInfo& Best(CycleState& state, const std::vector<const NodeInfo*>& nodes);
   void Bind(PodPtr pod, const std::string& node);
-  void OnBound(PodPtr pod, const std::string& node, const Result<api::Object>& result);
+  void CreateBinding(const PodPtr& pod, const std::string& node);
+  void OnBound(PodPtr pod, const std::string& node, const Status& result);
   void Fail(const PodPtr& pod, const Diagnosis& diagnosis);
   void Preempt(const CycleState& state, Diagnosis& diagnosis);
   void Evict(const PodPtr& victim, const PodInfo& preemptor, const std::string& node);
@@ -79,6 +80,7 @@ class Scheduler {
   client::Informer& nodes_;
   client::Informer& budgets_;
   std::vector<client::Informer*> used_;  // none may be behind when a Pod is tried
+  const std::vector<client::Informer*> storage_;
   const SchedulerOptions options_;
   client::EventRecorder events_;
   Random random_;
@@ -96,6 +98,7 @@ class Scheduler {
   TimerId timer_ = 0;
   std::unique_ptr<client::Subscription> pod_subscription_;
   std::unique_ptr<client::Subscription> node_subscription_;
+  std::vector<std::unique_ptr<client::Subscription>> storage_subscriptions_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

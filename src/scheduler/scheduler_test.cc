@@ -53,7 +53,8 @@ TEST_P(Unsynced, WaitsForEveryList) {
 INSTANTIATE_TEST_SUITE_P(Lists, Unsynced,
                          ::testing::Values("pods", "nodes", "namespaces", "services",
                                            "replicationcontrollers", "replicasets", "statefulsets",
-                                           "poddisruptionbudgets"));
+                                           "persistentvolumeclaims", "persistentvolumes",
+                                           "storageclasses", "poddisruptionbudgets"));
 
 // One node, one Pod: where it goes, or what FailedScheduling says.
 struct FitCase {

@@ -57,6 +57,7 @@ class FakeApi : public client::Client {
   std::vector<std::string> events;  // "Warning FailedScheduling web: message", each once
   std::map<std::string, int> told;  // how often; the same text
   std::string binding_error;        // what the next bindings fail with
+  std::string update_error;         // what the next update fails with
   bool victims_linger = false;      // deleted Pods get a deletionTimestamp and stay
 
  private:

@@ -195,9 +195,16 @@ void FakeApi::Get(client::Gvr, ObjectName, client::Callback<Object>) { ADD_FAILU
 void FakeApi::List(client::Gvr, client::ListOptions, client::Callback<struct client::List>) {
   ADD_FAILURE();
 }
-void FakeApi::Update(client::Gvr, ObjectName, Object, client::WriteOptions,
-                     client::Callback<Object>) {
-  ADD_FAILURE();
+void FakeApi::Update(client::Gvr gvr, ObjectName name, Object object, client::WriteOptions,
+                     client::Callback<Object> done) {
+  loop_.Post([this, gvr, name = std::move(name), object = std::move(object),
+              done = std::move(done)]() mutable {
+    if (!update_error.empty())
+      return done(std::unexpected(
+          Error{.code = 409, .reason = "Conflict", .message = std::exchange(update_error, "")}));
+    Put(gvr.resource, std::move(object));
+    done(Find(gvr.resource, name));
+  });
 }
 void FakeApi::DeleteCollection(client::Gvr, client::ListOptions, client::DeleteOptions,
                                client::Callback<Object>) {

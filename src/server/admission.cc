@@ -308,6 +308,7 @@ std::vector<std::unique_ptr<AdmissionPlugin>> DefaultAdmission() {
   chain.push_back(std::make_unique<TaintNodesByCondition>());
   chain.push_back(std::make_unique<PriorityAdmission>());
   chain.push_back(std::make_unique<DefaultTolerationSeconds>());
+  chain.push_back(MakeStorageAdmission());
   chain.push_back(MakeRuntimeClassAdmission());
   chain.push_back(MakeServiceAddresses());
   return chain;

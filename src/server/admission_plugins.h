@@ -17,4 +17,8 @@ std::unique_ptr<AdmissionPlugin> MakeServiceAddresses();
 // Source: plugin/pkg/admission/runtimeclass.
 std::unique_ptr<AdmissionPlugin> MakeRuntimeClassAdmission();
 
+// DefaultStorageClass and StorageObjectInUseProtection: claims without a class get the default one,
+// claims and volumes get their finalizers. Source: plugin/pkg/admission/storage.
+std::unique_ptr<AdmissionPlugin> MakeStorageAdmission();
+
 }  // namespace sextant::server

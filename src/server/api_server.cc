@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "api/custom_kind.h"
 #include "api/json.h"
+#include "server/custom_kinds.h"
 #include "server/decode.h"
 #include "server/encode.h"
 #include "server/fixed_paths.h"
@@ -84,11 +86,13 @@ struct ApiServer::Rooms {
       : discovery(MakeDiscovery(parts.address)),
         open_api(MakeOpenApi()),
         subresources(parts.pipeline, parts.authenticator),
-        nodes(parts.pipeline, parts.nodes) {}
+        nodes(parts.pipeline, parts.nodes),
+        custom_kinds(CustomKinds::Start(parts.pipeline, parts.registries)) {}
   std::unique_ptr<Discovery> discovery;
   std::unique_ptr<OpenApi> open_api;
   Subresources subresources;
   NodeProxy nodes;
+  std::shared_ptr<CustomKinds> custom_kinds;
 };
 
 ApiServer::ApiServer(ServerParts parts)
@@ -360,9 +364,12 @@ void ApiServer::Resource(const std::shared_ptr<Call>& call) {
   if (known && NodeProxy::Serves(op)) {
     return rooms_->nodes.Handle(op, call->request, call->writer);
   }
-  auto form = Negotiate(call->request.headers.Get("accept"), op.options.pretty);
+  const api::CustomVersion* custom = api::AsCustom(*op.resource);
+  const bool scale = op.subresource && !op.subresource->message->custom;
+  auto form = Negotiate(call->request.headers.Get("accept"), op.options.pretty, !custom || scale);
   if (!form) return call->Refuse(form.error());
   call->form = *std::move(form);
+  if (custom && !custom->deprecation.empty()) op.warnings.push_back(custom->deprecation);
   if (!known) {
     auto allowed = parts_.pipeline.Authorize(op);
     return call->Refuse(allowed ? known.error() : allowed.error());

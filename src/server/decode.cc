@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "api/custom_kind.h"
 #include "api/json.h"
 #include "api/protobuf.h"
 #include "api/rules.h"
@@ -101,6 +102,14 @@ Object WithType(Object object, const BodyKind& kind) {
   return std::move(edit).Finish(kind.message);
 }
 
+// A custom resource without what its schema does not know.
+Object Admitted(const Operation& op, Object object, api::StrictReport& strict) {
+  std::vector<std::string> unknown;
+  object = api::AdmitCustom(*api::AsCustom(*op.resource), std::move(object), &unknown);
+  for (const std::string& path : unknown) strict.Add("unknown field", path);
+  return object;
+}
+
 Result<Object> DecodeText(const Operation& op, const BodyKind& kind, std::string_view body,
                           bool yaml, std::vector<std::string>& warnings) {
   std::string json;
@@ -119,6 +128,7 @@ Result<Object> DecodeText(const Operation& op, const BodyKind& kind, std::string
                            meta->kind.empty() ? std::string(kind.gvk.kind) : meta->kind};
   auto object = api::DecodeJson(body, *kind.message, {.strict = report ? &strict : nullptr});
   if (!object) return Fail(DecodeError(kind, said, body, object.error().message));
+  if (kind.message->custom) object = Admitted(op, WithType(*std::move(object), kind), strict);
   RETURN_IF_ERROR(ReportStrict(op, kind, said, body, strict, warnings));
   return WithType(*std::move(object), kind);
 }
@@ -165,9 +175,18 @@ Status DecodePatch(const net::Request& request, Operation& op) {
   op.apply = media == "application/apply-patch+yaml";
   if (op.apply) return DecodeApply(request, op);
   const PatchMedia* found = nullptr;
+  // Nobody knows the merge keys of a custom resource.
+  const bool custom = op.resource->message->custom;
   for (const PatchMedia& type : kPatchTypes)
-    if (type.type == media) found = &type;
+    if (type.type == media && !(custom && type.patch == api::PatchType::kStrategic)) found = &type;
   if (!found) {
+    if (custom) {
+      return Fail(UnsupportedMediaType(
+          fmt::format("{}application/json-patch+json, application/merge-patch+json, "
+                      "application/apply-patch+yaml",
+                      kUnknownFormat)));
+    }
+    // The real server's router does not let other types through to the kinds that it was built with.
     Error error = UnsupportedMediaType("415: Unsupported Media Type");
     error.empty_details = true;
     return Fail(std::move(error));
@@ -249,7 +268,7 @@ Status DecodeBody(const net::Request& request, Operation& op) {
     object = DecodeText(op, kind, request.body, false, op.warnings);
   } else if (media == "application/yaml") {
     object = DecodeText(op, kind, request.body, true, op.warnings);
-  } else if (media == "application/vnd.kubernetes.protobuf") {
+  } else if (media == "application/vnd.kubernetes.protobuf" && !kind.message->custom) {
     object = DecodeBinary(op, kind, request.body);
   }
   if (!object) return Fail(std::move(object).error());

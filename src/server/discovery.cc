@@ -5,6 +5,8 @@
 #include <map>
 #include <mutex>
 
+#include "api/base64.h"
+#include "api/custom_kind.h"
 #include "api/json.h"
 #include "net/tls.h"
 #include "server/fixed_paths.h"
@@ -124,6 +126,16 @@ void SetGroup(Mut out, const Group& group) {
   set(out["preferredVersion"], group.versions.front());
 }
 
+// apiserver's discovery.StorageVersionHash: of the version that a custom resource is stored in.
+std::string StorageHash(const Resource& resource) {
+  const api::CustomVersion* custom = api::AsCustom(resource);
+  if (!custom) return std::string(resource.storage_version_hash);
+  constexpr size_t kBytes = 8;
+  const std::string name =
+      fmt::format("{}/{}", custom->storage->group_version.ToString(), resource.kind);
+  return api::EncodeBase64(net::Sha256(name).substr(0, kBytes));
+}
+
 void AddLegacy(const Resource& resource, Mut list) {
   Mut out = list.Append();
   out.Set("name", resource.plural);
@@ -133,8 +145,8 @@ void AddLegacy(const Resource& resource, Mut list) {
   AddAll(out["verbs"], resource.verbs);
   if (!resource.short_names.empty()) AddAll(out["shortNames"], resource.short_names);
   if (!resource.categories.empty()) AddAll(out["categories"], resource.categories);
-  if (!resource.storage_version_hash.empty()) {
-    out.Set("storageVersionHash", resource.storage_version_hash);
+  if (const std::string hash = StorageHash(resource); !hash.empty()) {
+    out.Set("storageVersionHash", hash);
   }
   const api::GroupVersion& gv = resource.group_version;
   for (const Subresource& sub : resource.subresources) {

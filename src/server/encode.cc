@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "api/custom_kind.h"
 #include "api/json.h"
 #include "api/protobuf.h"
 #include "api/yaml.h"
@@ -68,6 +69,25 @@ void SetListMeta(const ListOutcome& list, Mut metadata) {
   if (list.remaining) metadata.Set("remainingItemCount", *list.remaining);
 }
 
+// A list of custom resources, with its members by name.
+void AppendCustomList(std::string_view kind, std::string_view api_version, const ListOutcome& list,
+                      std::string* out) {
+  Editor edit;
+  SetListMeta(list, edit.Root());
+  if (list.continue_token.empty()) edit.Root().Set("continue", "");
+  const Object metadata = std::move(edit).Finish();
+  fmt::format_to(std::back_inserter(*out), "{{\"apiVersion\":\"{}\",\"items\":[", api_version);
+  bool first = true;
+  for (const Object& item : list.items) {
+    if (!first) out->push_back(',');
+    first = false;
+    api::WriteJson(item.root(), *out);
+  }
+  fmt::format_to(std::back_inserter(*out), "],\"kind\":\"{}\",\"metadata\":", kind);
+  api::WriteJson(metadata.root(), *out);
+  out->append("}\n");
+}
+
 // {"kind":...,"apiVersion":...,"metadata":{...},"items":[...]}, written straight through so that
 // ten thousand objects are not put into one tree first. Items of built-in lists carry no kind.
 void AppendJsonList(std::string_view kind, std::string_view api_version, const ListOutcome& list,
@@ -93,18 +113,27 @@ void AppendJsonList(std::string_view kind, std::string_view api_version, const L
   out->append("]}\n");
 }
 
-Result<std::string> TextList(std::string_view kind, std::string_view api_version,
-                             const ListOutcome& list, bool items_typed, const Form& form) {
-  std::string json;
-  AppendJsonList(kind, api_version, list, items_typed, &json);
+Result<std::string> AsText(std::string json, const Form& form) {
   if (form.media == Media::kJson && !form.pretty) return json;
   ASSIGN_OR_RETURN(const Object object, api::ParseJson(json));
   return Text(object, form);
 }
 
+Result<std::string> TextList(std::string_view kind, std::string_view api_version,
+                             const ListOutcome& list, bool items_typed, const Form& form) {
+  std::string json;
+  AppendJsonList(kind, api_version, list, items_typed, &json);
+  return AsText(std::move(json), form);
+}
+
 Result<std::string> EncodeList(const Operation& op, const ListOutcome& list, const Form& form) {
   const api::Resource& resource = *op.resource;
   const std::string api_version = resource.group_version.ToString();
+  if (api::AsCustom(resource)) {
+    std::string json;
+    AppendCustomList(resource.list_kind, api_version, list, &json);
+    return AsText(std::move(json), form);
+  }
   if (form.media != Media::kProtobuf) {
     return TextList(resource.list_kind, api_version, list, false, form);
   }
@@ -144,26 +173,49 @@ Result<std::string> EncodePartialList(const Outcome& outcome, const Form& form) 
   return out;
 }
 
-void AddColumns(const TableKind& table, Mut columns) {
+void AddColumn(Mut columns, std::string_view name, std::string_view type, std::string_view format,
+               std::string_view description, int64_t priority) {
+  Mut item = columns.Append();
+  item.Set("name", name);
+  item.Set("type", type);
+  item.Set("format", format);
+  item.Set("description", description);
+  item.Set("priority", priority);
+}
+
+void AddColumns(const api::Resource& resource, Mut columns) {
   columns.SetList();
-  for (const Column& column : table.columns) {
-    Mut item = columns.Append();
-    item.Set("name", column.name);
-    item.Set("type", column.type);
-    item.Set("format", column.format);
-    item.Set("description", "");
-    item.Set("priority", column.priority);
+  if (const api::CustomVersion* custom = api::AsCustom(resource)) {
+    AddColumn(columns, "Name", "string", "name", "", 0);
+    for (const api::PrinterColumn& c : custom->columns) {
+      AddColumn(columns, c.name, c.type, c.format, c.description, c.priority);
+    }
+    return;
+  }
+  for (const Column& c : TableFor(resource).columns) {
+    AddColumn(columns, c.name, c.type, c.format, "", c.priority);
   }
 }
 
-void AddRow(const Object& object, const TableKind& table, const EncodeContext& context,
+void AddCells(const api::Resource& resource, const Object& object, Time now, Mut cells) {
+  cells.SetList();
+  if (const api::CustomVersion* custom = api::AsCustom(resource)) {
+    cells.Append().SetString(object.name());
+    for (const api::PrinterColumn& column : custom->columns) {
+      PrintCustomCell(column, object, now, cells.Append());
+    }
+    return;
+  }
+  for (const Column& column : TableFor(resource).columns) {
+    column.cell(object.root(), now, cells.Append());
+  }
+}
+
+void AddRow(const api::Resource& resource, const Object& object, const EncodeContext& context,
             Editor& edit, Mut rows) {
   Mut row = rows.Append();
-  Mut cells = row["cells"];
-  cells.SetList();
-  for (const Column& column : table.columns) {
-    column.cell(object.root(), context.now, cells.Append());
-  }
+  AddCells(resource, object, context.now, row["cells"]);
+  const TableKind& table = TableFor(resource);
   if (table.conditions) table.conditions(object.root(), row);
   Mut carried = row["object"];
   switch (context.include) {
@@ -184,7 +236,6 @@ void AddRow(const Object& object, const TableKind& table, const EncodeContext& c
 
 Object MakeTable(const Operation& op, std::span<const Object> objects, const ListOutcome* list,
                  bool with_columns, const EncodeContext& context) {
-  const TableKind& table = TableFor(*op.resource);
   Editor edit;
   Mut root = edit.Root();
   root.Set("kind", "Table");
@@ -200,13 +251,13 @@ Object MakeTable(const Operation& op, std::span<const Object> objects, const Lis
   }
   Mut columns = root["columnDefinitions"];
   if (with_columns) {
-    AddColumns(table, columns);
+    AddColumns(*op.resource, columns);
   } else {
     columns.SetNull();
   }
   Mut rows = root["rows"];
   rows.SetList();
-  for (const Object& object : objects) AddRow(object, table, context, edit, rows);
+  for (const Object& object : objects) AddRow(*op.resource, object, context, edit, rows);
   return std::move(edit).Finish();
 }
 

@@ -17,6 +17,9 @@ constexpr std::string_view kNoRepresentation =
     "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, "
     "application/vnd.kubernetes.protobuf";
 
+constexpr std::string_view kAcceptedText =
+    "only the following media types are accepted: application/json, application/yaml";
+
 std::string_view Trim(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
@@ -118,7 +121,7 @@ std::string Form::StreamContentType() const {
   return ContentType();
 }
 
-Result<Form> Negotiate(std::string_view accept, bool pretty) {
+Result<Form> Negotiate(std::string_view accept, bool pretty, bool protobuf) {
   Form form;
   form.pretty = pretty;
   const std::vector<MediaRange> ranges = ParseAccept(accept);
@@ -138,10 +141,12 @@ Result<Form> Negotiate(std::string_view accept, bool pretty) {
       if (!Covers(range.type, served.type)) continue;
       Form candidate = form;
       candidate.media = served.media;
-      if (ReadAs(range, candidate)) return candidate;
+      if (!ReadAs(range, candidate)) continue;
+      if (candidate.media == Media::kProtobuf && candidate.as == As::kObject && !protobuf) continue;
+      return candidate;
     }
   }
-  return Fail(NotAcceptable(kAccepted));
+  return Fail(NotAcceptable(protobuf ? kAccepted : kAcceptedText));
 }
 
 }  // namespace sextant::server

@@ -27,7 +27,8 @@ struct Form {
 };
 
 // `pretty` is the query parameter. 406 when nothing in `accept` can be served.
-Result<Form> Negotiate(std::string_view accept, bool pretty);
+// `protobuf` false: the object itself has no protobuf form (custom resources); its metadata has.
+Result<Form> Negotiate(std::string_view accept, bool pretty, bool protobuf = true);
 
 // One media range of an Accept header taken apart; also for discovery's own parameters.
 struct MediaRange {

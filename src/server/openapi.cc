@@ -118,28 +118,31 @@ class DocumentWriter {
     return std::string(message->name);
   }
 
+  // `body` and `answer` are models, "" where there is none.
   void AddOperation(Mut path, const Verb& verb, const api::GroupVersionKind& gvk,
-                    const api::Message* body, const api::Message* answer) {
+                    const std::string& body, const std::string& answer, bool custom) {
     Mut operation = path[verb.method];
     AddParameters(operation, verb.parameters, "query");
     const bool deletes = verb.method == "delete";
     if (verb.verb == "patch") {
       for (std::string_view media : {"application/json-patch+json", "application/merge-patch+json",
                                      "application/strategic-merge-patch+json"}) {
+        if (custom && media.find("strategic") != std::string_view::npos) continue;
         operation["requestBody"]["content"][media]["schema"].Set(
             "$ref", fmt::format("{}{}Patch", kSchemaPrefix, kMetaPrefix));
       }
       needed_.insert(std::string(kMetaPrefix) + "Patch");
     } else if (verb.method == "post" || verb.method == "put" || deletes) {
-      const std::string model = deletes ? std::string(kMetaPrefix) + "DeleteOptions" : Model(body);
+      const std::string model = deletes ? std::string(kMetaPrefix) + "DeleteOptions" : body;
       needed_.insert(model);
       operation["requestBody"]["content"]["*/*"]["schema"].Set("$ref",
                                                                std::string(kSchemaPrefix) + model);
     }
-    if (answer) {
-      AddResponse(operation, "200", Model(answer));
+    if (!answer.empty()) {
+      needed_.insert(answer);
+      AddResponse(operation, "200", answer);
       if (verb.method == "post" || verb.method == "put" || verb.method == "patch") {
-        AddResponse(operation, "201", Model(answer));
+        AddResponse(operation, "201", answer);
       }
     }
     operation.Set("x-kubernetes-action", verb.action);
@@ -149,8 +152,22 @@ class DocumentWriter {
     kind.Set("kind", gvk.kind);
   }
 
-  const api::Message* StatusMessage() const {
-    return registry_.FindKindMessage({"", "v1"}, "Status");
+  // The models of a resource, of a list of it and of what a subresource speaks.
+  std::string ModelOf(const Resource& resource) {
+    if (const api::CustomVersion* custom = api::AsCustom(resource)) {
+      const std::string model = CustomModel(gv_, resource.kind);
+      custom_.emplace(model, custom);
+      return model;
+    }
+    return Model(resource.message);
+  }
+  std::string ListModelOf(const Resource& resource) {
+    if (const api::CustomVersion* custom = api::AsCustom(resource)) {
+      const std::string model = CustomModel(gv_, resource.list_kind);
+      custom_lists_.emplace(model, custom);
+      return model;
+    }
+    return Model(registry_.FindKindMessage(gv_, resource.list_kind));
   }
 
   void AddResource(const Resource& resource) {
@@ -158,18 +175,19 @@ class DocumentWriter {
     const std::string base = "/" + PathOf(gv_);
     const std::string collection = base + (resource.namespaced ? "/namespaces/{namespace}/" : "/") +
                                    std::string(resource.plural);
-    const api::Message* list = registry_.FindKindMessage(gv_, resource.list_kind);
+    const bool custom = api::AsCustom(resource) != nullptr;
+    const std::string model = ModelOf(resource);
     for (const Verb& verb : kVerbs) {
       if (!resource.HasVerb(verb.verb)) continue;
-      const api::Message* answer = resource.message;
-      if (verb.verb == "list") answer = list;
-      if (verb.method == "delete") answer = StatusMessage();
+      std::string answer = model;
+      if (verb.verb == "list") answer = ListModelOf(resource);
+      if (verb.method == "delete") answer = std::string(kMetaPrefix) + "Status";
       AddOperation(PathNode(collection + (verb.on_collection ? "" : "/{name}"), resource), verb,
-                   gvk, resource.message, answer);
+                   gvk, model, answer, custom);
     }
     if (resource.namespaced && resource.HasVerb("list")) {
       Mut all = PathNode(base + "/" + std::string(resource.plural), resource);
-      AddOperation(all, kVerbs[1], gvk, nullptr, list);
+      AddOperation(all, kVerbs[1], gvk, "", ListModelOf(resource), custom);
     }
     for (const Subresource& sub : resource.subresources) AddSubresource(resource, sub, collection);
   }
@@ -177,10 +195,12 @@ class DocumentWriter {
   void AddSubresource(const Resource& resource, const Subresource& sub,
                       const std::string& collection) {
     Mut path = PathNode(fmt::format("{}/{{name}}/{}", collection, sub.name), resource);
+    const bool whole = sub.message && sub.message->custom;
     for (std::string_view known : sub.verbs) {
       for (const Verb& verb : kVerbs) {
         if (verb.verb != known || !sub.message) continue;
-        AddOperation(path, verb, sub.kind, sub.message, sub.message);
+        const std::string model = whole ? ModelOf(resource) : Model(sub.message);
+        AddOperation(path, verb, sub.kind, model, model, whole);
       }
     }
   }
@@ -208,6 +228,14 @@ class DocumentWriter {
       for (const std::string& model : round) {
         if (!written.insert(model).second) continue;
         Mut out = schemas[model];
+        if (const auto custom = custom_.find(model); custom != custom_.end()) {
+          WriteCustomSchema(*custom->second, out, needed_);
+          continue;
+        }
+        if (const auto custom = custom_lists_.find(model); custom != custom_lists_.end()) {
+          WriteCustomListSchema(*custom->second, out, needed_);
+          continue;
+        }
         if (WriteSpecialSchema(model, out)) continue;
         const api::Message* message = registry_.FindMessage(model);
         if (!message) {
@@ -252,6 +280,7 @@ class DocumentWriter {
   const api::GroupVersion gv_;
   Editor edit_;
   std::set<std::string> needed_;
+  std::map<std::string, const api::CustomVersion*> custom_, custom_lists_;  // by model
 };
 
 class TableOpenApi : public OpenApi {
@@ -277,25 +306,28 @@ class TableOpenApi : public OpenApi {
   }
 
  private:
+  // Documents of group versions whose resources are still the same ones stay.
   void Build(const std::shared_ptr<const api::Registry>& registry) {
-    known_ = registry;
-    documents_.clear();
+    std::map<std::string, std::vector<const Resource*>> resources;  // by path
+    for (const Resource* resource : registry->resources()) {
+      resources[PathOf(resource->group_version)].push_back(resource);
+    }
+    std::map<std::string, Document> documents;
     Editor edit;
     edit.Root()["paths"].SetMap();
-    for (const Resource* resource : registry->resources()) {
-      const std::string path = PathOf(resource->group_version);
-      if (documents_.contains(path)) continue;
-      std::string body = DocumentWriter(*registry, resource->group_version).Write();
-      Document document;
-      document.content_type = "application/json";
-      document.cache_control = "no-cache, private";
-      const std::string hash = net::Hex(net::Sha256(body));
-      document.etag = fmt::format("\"{}\"", hash);
-      document.body = net::MakeBuffer(std::move(body));
-      documents_.emplace(path, std::move(document));
+    for (const auto& [path, group] : resources) {
+      const auto had = resources_.find(path);
+      const bool same = had != resources_.end() && had->second == group;
+      Document& document = documents[path];
+      document = same ? documents_.at(path) : Made(*registry, group.front()->group_version);
+      const std::string_view hash =
+          std::string_view(document.etag).substr(1, document.etag.size() - 2);
       edit.Root()["paths"][path].Set("serverRelativeURL",
                                      fmt::format("/openapi/v3/{}?hash={}", path, hash));
     }
+    documents_ = std::move(documents);
+    resources_ = std::move(resources);
+    known_ = registry;  // until now the old one kept its resources' addresses taken
     const Object index = std::move(edit).Finish();
     std::string body = api::ToJson(index.root());
     index_.content_type = "text/plain; charset=utf-8";  // as the real server sends it
@@ -304,10 +336,21 @@ class TableOpenApi : public OpenApi {
     index_.body = net::MakeBuffer(std::move(body));
   }
 
+  static Document Made(const api::Registry& registry, const api::GroupVersion& gv) {
+    std::string body = DocumentWriter(registry, gv).Write();
+    Document document;
+    document.content_type = "application/json";
+    document.cache_control = "no-cache, private";
+    document.etag = fmt::format("\"{}\"", net::Hex(net::Sha256(body)));
+    document.body = net::MakeBuffer(std::move(body));
+    return document;
+  }
+
   std::mutex mutex_;
-  std::shared_ptr<const api::Registry> known_;  // guarded by mutex_
-  Document index_;                              // guarded by mutex_
-  std::map<std::string, Document> documents_;   // guarded by mutex_
+  std::shared_ptr<const api::Registry> known_;                     // guarded by mutex_
+  std::map<std::string, std::vector<const Resource*>> resources_;  // guarded by mutex_; of known_
+  Document index_;                                                 // guarded by mutex_
+  std::map<std::string, Document> documents_;                      // guarded by mutex_
 };
 
 }  // namespace

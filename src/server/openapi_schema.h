@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "api/custom_kind.h"
 #include "api/document.h"
 #include "api/schema.h"
 
@@ -13,6 +14,13 @@ inline constexpr std::string_view kSchemaPrefix = "#/components/schemas/";
 
 // Writes the schema of `message` and notes in `needed` what it refers to (model names).
 void WriteSchema(const api::Message& message, api::Mut out, std::set<std::string>& needed);
+
+// Custom resources: "com.example.v1.Widget", its schema and that of its list.
+std::string CustomModel(const api::GroupVersion& gv, std::string_view kind);
+void WriteCustomSchema(const api::CustomVersion& version, api::Mut out,
+                       std::set<std::string>& needed);
+void WriteCustomListSchema(const api::CustomVersion& version, api::Mut out,
+                           std::set<std::string>& needed);
 // The models that are no messages: Time, Quantity, IntOrString, RawExtension, ... False if unknown.
 bool WriteSpecialSchema(std::string_view model, api::Mut out);
 

@@ -6,6 +6,8 @@
 #include <charconv>
 
 #include "api/conversion.h"
+#include "api/custom_kind.h"
+#include "api/json.h"
 #include "api/managed_fields.h"
 #include "api/patch.h"
 #include "base/check.h"
@@ -208,12 +210,34 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
     auto decoded = api::ApplyPatch(
         current, *op_.resource->message,
         {op_.patch_type, op_.patch, op_.options.field_validation, op_.registry.get()}, &warnings_);
+    if (decoded) decoded = Admitted(*std::move(decoded));
     if (!decoded) return Finish(Fail(std::move(decoded).error()));
     auto checked = CheckAgainstUrl(op_, decoded->root());
     if (checked) checked = CheckUpdatePreconditions(op_, *decoded, current, true);
     if (!checked) return Finish(Fail(std::move(checked).error()));
     named_version_ = decoded->resource_version() != current.resource_version();
     StoreUpdate(entry, current, PrepareUpdate(op_, *decoded, current, context_, warnings_));
+  }
+
+  // A patched custom resource without what its schema does not know.
+  Result<Object> Admitted(Object object) {
+    const api::CustomVersion* custom = api::AsCustom(*op_.resource);
+    if (!custom) return object;
+    std::vector<std::string> unknown;
+    Object admitted = api::AdmitCustom(*custom, object, &unknown);
+    const std::string& validation = op_.options.field_validation;
+    if (unknown.empty() || validation == "Ignore") return admitted;
+    for (std::string& path : unknown) path = fmt::format("unknown field {}", Quote(path));
+    if (validation == "Strict") {
+      return Fail(Invalid(
+          "", "", "",
+          {{.reason = "FieldValueInvalid",
+            .message = fmt::format("Invalid value: {}: strict decoding error: {}",
+                                   Quote(api::ToJson(object.root())), fmt::join(unknown, ", ")),
+            .field = "patch"}}));
+    }
+    warnings_.insert(warnings_.end(), unknown.begin(), unknown.end());
+    return admitted;
   }
 
   // Server-side apply: what is not there is made.
@@ -226,10 +250,9 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
                                                 said.version, said.kind))));
     }
     const std::string api_version = op_.resource->group_version.ToString();
-    auto merged = api::ApplyFields(
-        {op_.options.field_manager, op_.subresource ? op_.subresource->name : std::string_view(),
-         api_version, pipeline_.now()},
-        op_.options.force, *op_.resource->message, current, op_.body.root());
+    auto merged =
+        api::ApplyFields(FieldManagerOf(op_, api_version, pipeline_.now()), op_.options.force,
+                         api::FieldsOfKind(*op_.resource), current, op_.body.root());
     if (!merged) return Finish(Fail(std::move(merged).error()));
     if (!entry) {
       if (op_.subresource) {

@@ -8,19 +8,25 @@ namespace sextant::server {
 namespace {
 
 // In the order of the house's plan: what the pipeline, rules and tables stand behind today.
-constexpr std::array<std::string_view, 15> kServed = {
+constexpr std::array<std::string_view, 21> kServed = {
     "v1",
+    "admissionregistration.k8s.io/v1",
+    "apiextensions.k8s.io/v1",
     "apps/v1",
     "authentication.k8s.io/v1",
     "authorization.k8s.io/v1",
     "autoscaling/v1",
+    "autoscaling/v2",
     "batch/v1",
+    "certificates.k8s.io/v1",
     "coordination.k8s.io/v1",
     "discovery.k8s.io/v1",
     "events.k8s.io/v1",
+    "networking.k8s.io/v1",
     "node.k8s.io/v1",
     "policy/v1",
     "rbac.authorization.k8s.io/v1",
+    "resource.k8s.io/v1",
     "scheduling.k8s.io/v1",
     "sextant.dev/v1alpha1",
     "storage.k8s.io/v1",

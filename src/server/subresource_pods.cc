@@ -1,6 +1,7 @@
 // Binding, eviction, scale and finalize: subresources that change the object they stand under.
 #include <fmt/format.h>
 
+#include "api/custom_kind.h"
 #include "api/patch.h"
 #include "api/selector.h"
 #include "base/quote.h"
@@ -92,7 +93,15 @@ std::string SelectorText(Value selector) {
   return api::LabelSelector::FromMap(selector).ToString();
 }
 
-Object ScaleOf(const Object& object) {
+// Where a kind has its numbers; a custom resource says so itself.
+api::ScalePaths PathsOf(const api::Resource& resource) {
+  const api::CustomVersion* custom = api::AsCustom(resource);
+  if (custom && custom->scale) return *custom->scale;
+  return {"spec.replicas", "status.replicas", "spec.selector"};
+}
+
+Object ScaleOf(const Operation& op, const Object& object) {
+  const api::ScalePaths paths = PathsOf(*op.resource);
   Editor edit;
   Mut root = edit.Root();
   root.Set("kind", "Scale");
@@ -103,18 +112,28 @@ Object ScaleOf(const Object& object) {
     if (from[key]) metadata.Set(key, from[key].AsString());
   }
   root["spec"].SetMap();
-  if (const int64_t want = object["spec"]["replicas"].AsInt(); want != 0) {
+  if (const int64_t want = object.Path(paths.spec).AsInt(); want != 0) {
     root["spec"].Set("replicas", want);
   }
-  root["status"].Set("replicas", object["status"]["replicas"].AsInt());
-  const std::string selector = SelectorText(object["spec"]["selector"]);
+  root["status"].Set("replicas", object.Path(paths.status).AsInt());
+  const Value chosen = paths.selector.empty() ? Value() : object.Path(paths.selector);
+  const std::string selector =
+      chosen.IsString() ? std::string(chosen.AsString()) : SelectorText(chosen);
   if (!selector.empty()) root["status"].Set("selector", selector);
   return std::move(edit).Finish();
 }
 
+// A custom resource without a number of replicas has no scale.
+Status CustomReplicas(const Operation& op, const Object& object) {
+  const api::CustomVersion* custom = api::AsCustom(*op.resource);
+  if (!custom || !object.Path(custom->scale->spec).IsAbsent()) return {};
+  return Fail(InternalError(
+      fmt::format("the spec replicas field \".{}\" does not exist", custom->scale->spec)));
+}
+
 Outcome ScaleOutcome(const Operation& op, const Object& object) {
   Outcome outcome;
-  outcome.object = ScaleOf(object);
+  outcome.object = ScaleOf(op, object);
   outcome.message = op.subresource->message;
   return outcome;
 }
@@ -123,7 +142,7 @@ Outcome ScaleOutcome(const Operation& op, const Object& object) {
 Result<Object> WantedScale(const Operation& op, const Object& current) {
   if (op.info.verb != "patch") return op.body;
   std::vector<std::string> warnings;
-  return api::ApplyPatch(ScaleOf(current), *op.subresource->message,
+  return api::ApplyPatch(ScaleOf(op, current), *op.subresource->message,
                          {op.patch_type, op.patch, op.options.field_validation, op.registry.get()},
                          &warnings);
 }
@@ -142,7 +161,7 @@ Result<Object> Scaled(const Operation& op, const Object& current, const WriteCon
     return Fail(Invalid("autoscaling", op.subresource->kind.kind, op.info.name, errors.Take()));
   }
   Editor edit(current);
-  edit.Root()["spec"].Set("replicas", replicas);
+  edit.Root().Path(PathsOf(*op.resource).spec).SetInt(replicas);
   const Object asked = std::move(edit).Finish(op.resource->message);
   std::vector<std::string> warnings;
   Operation update = OnObject(op, "update");
@@ -283,6 +302,9 @@ void Scale(const SubresourceCall& call, Respond done) {
     return call.pipeline.Execute(OnObject(op, "get"),
                                  [op, done = std::move(done)](Result<Outcome> r) mutable {
                                    if (!r) return done(Fail(std::move(r).error()));
+                                   if (auto there = CustomReplicas(op, r->object); !there) {
+                                     return done(Fail(std::move(there).error()));
+                                   }
                                    done(ScaleOutcome(op, r->object));
                                  });
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "api/default_class.h"
 #include "api/selector.h"
 #include "server/conditions.h"
 #include "server/tables.h"
@@ -389,12 +390,8 @@ void PodTemplateLabels(Value o, Time, Mut out) {
   out.SetString(MapText(o["template"]["metadata"]["labels"]));
 }
 void StorageName(Value o, Time, Mut out) {
-  const Value annotations = o["metadata"]["annotations"];
-  const bool is_default =
-      annotations["storageclass.kubernetes.io/is-default-class"].AsString() == "true" ||
-      annotations["storageclass.beta.kubernetes.io/is-default-class"].AsString() == "true";
-  out.SetString(
-      fmt::format("{}{}", o["metadata"]["name"].AsString(), is_default ? " (default)" : ""));
+  const std::string_view mark = api::IsDefaultStorageClass(o["metadata"]) ? " (default)" : "";
+  out.SetString(fmt::format("{}{}", o["metadata"]["name"].AsString(), mark));
 }
 void StorageReclaim(Value o, Time, Mut out) {
   out.SetString(o["reclaimPolicy"].AsString("Delete"));

@@ -364,9 +364,12 @@ constexpr TableKind kPlainTable = {"", "", kPlain};
 }  // namespace
 
 const TableKind& TableFor(const api::Resource& resource) {
-  for (const TableKind& table : kTables) {
-    if (table.plural == resource.plural && table.group == resource.group_version.group) {
-      return table;
+  for (std::span<const TableKind> tables :
+       {std::span<const TableKind>(kTables), LaterGroupTables()}) {
+    for (const TableKind& table : tables) {
+      if (table.plural == resource.plural && table.group == resource.group_version.group) {
+        return table;
+      }
     }
   }
   return kPlainTable;

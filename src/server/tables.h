@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "api/custom_kind.h"
 #include "api/document.h"
 #include "api/schema.h"
 #include "base/clock.h"
@@ -30,6 +31,13 @@ struct TableKind {
 
 // The kind's own table, or Name and Created At (what the server prints for kinds without one).
 const TableKind& TableFor(const api::Resource& resource);
+
+// The tables of networking, autoscaling, admission, certificates and resource claims.
+std::span<const TableKind> LaterGroupTables();
+
+// The cell of a custom resource's column, made in place.
+void PrintCustomCell(const api::PrinterColumn& column, const api::Object& object, Time now,
+                     api::Mut out);
 
 // "5d", "3h20m": kubectl's age (duration.HumanDuration).
 std::string HumanDuration(Duration d);

@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "api/managed_fields.h"
+#include "api/custom_kind.h"
 #include "base/quote.h"
 #include "server/decode.h"
 #include "server/pipeline.h"
@@ -26,6 +26,7 @@ Random& WorkerRandom() {
 }
 
 bool HasStatus(const api::Resource& resource) {
+  if (const api::CustomVersion* custom = api::AsCustom(resource)) return custom->has_status;
   return resource.FindSubresource("status") != nullptr && resource.message->FindField("status");
 }
 
@@ -62,11 +63,6 @@ Error InvalidObject(const Operation& op, Value object, api::FieldErrors& errors)
                  object["metadata"]["name"].AsString(), errors.Take());
 }
 
-api::ManagerInfo ManagerOf(const Operation& op, const std::string& api_version, Time now) {
-  const std::string_view part = op.subresource ? op.subresource->name : op.part;
-  return {op.options.field_manager, part, api_version, now};
-}
-
 // What was asked for with defaults, and the fields of it entered under the client's name. Taken
 // before admission and preparation: what they add belongs to nobody. Server-side apply has done
 // this already.
@@ -80,9 +76,13 @@ Object Defaulted(const Operation& op, const Object& asked, const Object& before,
   }
   if (rules.set_defaults) rules.set_defaults(edit.Root());
   Object object = std::move(edit).Finish(op.resource->message);
+  if (const api::CustomVersion* custom = api::AsCustom(*op.resource)) {
+    object = api::AdmitCustom(*custom, std::move(object), nullptr);
+  }
   if (op.apply) return object;
   const std::string api_version = op.resource->group_version.ToString();
-  return api::TrackUpdate(ManagerOf(op, api_version, now), *op.resource->message, before, object);
+  return api::TrackUpdate(FieldManagerOf(op, api_version, now), api::FieldsOfKind(*op.resource),
+                          before, object);
 }
 
 // An owner that is named twice is kept once, with a word about it.
@@ -109,11 +109,12 @@ void KeepOwnersOnce(Mut metadata, std::vector<std::string>& warnings) {
                   fmt::join(twice, ", ")));
 }
 
-// Everything but metadata, status and the type: what metadata.generation counts.
-bool SpecChanged(Value a, Value b) {
-  const auto differs = [](Value x, Value y) {
+// Everything but metadata, a status of its own and the type: what metadata.generation counts.
+bool SpecChanged(Value a, Value b, bool status_too) {
+  const auto differs = [status_too](Value x, Value y) {
     for (auto [key, value] : x.members()) {
-      if (key == "metadata" || key == "status" || key == "kind" || key == "apiVersion") continue;
+      if (key == "metadata" || key == "kind" || key == "apiVersion") continue;
+      if (key == "status" && !status_too) continue;
       if (!Equal(value, y[key])) return true;
     }
     return false;
@@ -179,6 +180,17 @@ void KeepSystemMetadata(Mut metadata, Value old) {
   metadata.Erase("selfLink");
 }
 
+// The same for a custom resource, whose metadata stays as well but for who owns what.
+void KeepOldMetadata(Mut metadata, Value old) {
+  const api::Object managers = api::CopyOf(metadata["managedFields"].Snapshot());
+  metadata.Set(old);
+  if (managers.root().IsList()) {
+    metadata["managedFields"].Set(managers);
+  } else {
+    metadata.Erase("managedFields");
+  }
+}
+
 // PUT .../status: the new status and metadata over the old rest.
 void KeepAllButStatus(Mut object, Value old) {
   for (const std::string& key : object.Keys()) {
@@ -201,6 +213,16 @@ bool Contains(Value list, std::string_view text) {
 }
 
 }  // namespace
+
+api::ManagerInfo FieldManagerOf(const Operation& op, const std::string& api_version, Time now) {
+  const api::CustomVersion* custom = api::AsCustom(*op.resource);
+  return {.manager = op.options.field_manager,
+          .subresource = op.subresource ? op.subresource->name : op.part,
+          .api_version = api_version,
+          .now = now,
+          .status_apart = !custom || custom->has_status,
+          .metadata_apart = custom != nullptr};
+}
 
 Status CheckAgainstUrl(const Operation& op, Value object) {
   const Value metadata = object["metadata"];
@@ -231,6 +253,11 @@ Status CheckAgainstUrl(const Operation& op, Value object) {
 Result<Object> PrepareCreate(const Operation& op, const Object& asked, const WriteContext& context,
                              std::vector<std::string>& warnings) {
   const api::Rules& rules = api::RulesFor(*op.resource);
+  const api::CustomVersion* custom = api::AsCustom(*op.resource);
+  if (custom && custom->terminating) {
+    return Fail(Forbidden(QualifiedResource(op), asked.name(),
+                          "create not allowed while custom resource definition is terminating"));
+  }
   Editor edit(Defaulted(op, asked, Object(), context.view.now()));
   Mut root = edit.Root();
   Mut metadata = root["metadata"];
@@ -256,7 +283,9 @@ Result<Object> PrepareCreate(const Operation& op, const Object& asked, const Wri
 
   api::FieldErrors errors;
   api::ValidateObjectMeta(object["metadata"], op.resource->namespaced, rules, errors);
-  if (rules.validate_create) {
+  if (custom) {
+    api::ValidateCustom(*custom, object.root(), errors);
+  } else if (rules.validate_create) {
     rules.validate_create(object.root(), errors);
   } else if (rules.validate) {
     rules.validate(object.root(), errors);
@@ -304,6 +333,7 @@ Status CheckUpdatePreconditions(const Operation& op, const Object& asked, const 
 Result<Object> PrepareUpdate(const Operation& op, const Object& asked, const Object& current,
                              const WriteContext& context, std::vector<std::string>& warnings) {
   const api::Rules& rules = api::RulesFor(*op.resource);
+  const api::CustomVersion* custom = api::AsCustom(*op.resource);
   const bool status = op.subresource && op.subresource->name == "status";
   const Value old = current.root();
   Editor edit(Defaulted(op, asked, current, context.view.now()));
@@ -316,6 +346,7 @@ Result<Object> PrepareUpdate(const Operation& op, const Object& asked, const Obj
   KeepSystemMetadata(metadata, old["metadata"]);
   if (status) {
     KeepAllButStatus(root, old);
+    if (custom) KeepOldMetadata(metadata, old["metadata"]);
   } else if (HasStatus(*op.resource)) {
     SetOrErase(root, "status", old["status"]);
   }
@@ -328,7 +359,8 @@ Result<Object> PrepareUpdate(const Operation& op, const Object& asked, const Obj
   }
   RETURN_IF_ERROR(Allocate(op, "update", old, root, context));
   Object next = std::move(edit).Finish(op.resource->message);
-  if (!status && rules.has_generation && SpecChanged(next.root(), old)) {
+  const bool status_too = custom && !custom->has_status;
+  if (!status && rules.has_generation && SpecChanged(next.root(), old, status_too)) {
     Editor bump(next);
     bump.Root()["metadata"].Set("generation", old["metadata"]["generation"].AsInt() + 1);
     next = std::move(bump).Finish(op.resource->message);
@@ -341,7 +373,10 @@ Result<Object> PrepareUpdate(const Operation& op, const Object& asked, const Obj
     }
     api::ValidateObjectMetaUpdate(next["metadata"], old["metadata"], errors);
   }
-  if (part) {
+  if (custom) {
+    const auto validate = status ? api::ValidateCustomStatus : api::ValidateCustomUpdate;
+    validate(*custom, next.root(), old, errors);
+  } else if (part) {
     part->validate(next.root(), old, errors);
   } else if (status) {
     if (rules.validate_status) rules.validate_status(next.root(), old, errors);
@@ -506,7 +541,9 @@ Result<DeletePlan> PlanDelete(const Operation& op, const DeleteRequest& request,
   if (!graceful && (finalizers || held) && !ending) {
     metadata.Set("deletionTimestamp", FormatTime(context.view.now()));
     if (!rules.held) metadata.Set("deletionGracePeriodSeconds", 0);
-    if (old["generation"].AsInt() > 0) metadata.Set("generation", old["generation"].AsInt() + 1);
+    if (old["generation"].AsInt() > 0 && !rules.held) {
+      metadata.Set("generation", old["generation"].AsInt() + 1);
+    }
     if (rules.on_delete) rules.on_delete(edit.Root());
   }
   const bool stays = finalizers || held || grace > 0;

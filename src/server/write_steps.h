@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "api/managed_fields.h"
 #include "api/rules.h"
 #include "base/random.h"
 #include "server/admission.h"
@@ -22,6 +23,9 @@ struct WriteContext {
   const ClusterView& view;
   const AdmissionChain& admission;
 };
+
+// Who writes, for managed fields.
+api::ManagerInfo FieldManagerOf(const Operation& op, const std::string& api_version, Time now);
 
 // What a client asked for, checked against the URL: namespace and name agree. On create an empty
 // namespace is filled in.

