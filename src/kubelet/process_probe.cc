@@ -20,7 +20,8 @@ constexpr size_t kProbeHeadMax = 64 * 1024;
 struct Address {
   sockaddr_storage storage{};
   socklen_t size = 0;
-  std::string text;  // "10.244.0.5:80", "[::1]:80"
+  std::string text;                  // "10.244.0.5:80", "[::1]:80"
+  std::string_view network = "tcp";  // Go's word in messages: "tcp4" where only that will do
 };
 
 std::optional<Address> MakeAddress(const std::string& ip, uint16_t port) {
@@ -44,7 +45,7 @@ std::optional<Address> MakeAddress(const std::string& ip, uint16_t port) {
 std::string DialError(const Address& address, int error) {
   std::string text = strerror(error);  // Go prints errno's text in lower case
   if (!text.empty()) text[0] = static_cast<char>(tolower(text[0]));
-  return fmt::format("dial tcp {}: connect: {}", address.text, text);
+  return fmt::format("dial {} {}: connect: {}", address.network, address.text, text);
 }
 
 // One attempt to connect: owns itself through the callbacks until it is done.
@@ -55,7 +56,8 @@ class Connecting : public std::enable_shared_from_this<Connecting> {
 
   void Start(ProcessSandbox& sandbox, Duration timeout) {
     timer_ = core_.loop->After(timeout, [self = shared_from_this()] {
-      self->End(Fail(Timeout(fmt::format("dial tcp {}: i/o timeout", self->address_.text), 0)));
+      self->End(Fail(Timeout(
+          fmt::format("dial {} {}: i/o timeout", self->address_.network, self->address_.text), 0)));
     });
     sandbox.NewSocket(
         address_.storage.ss_family, SOCK_STREAM,
@@ -225,19 +227,26 @@ void RunTcpProbe(ProcessCore& core, std::shared_ptr<ProcessSandbox> sandbox, Tcp
               });
 }
 
-void Dial(ProcessCore& core, std::shared_ptr<ProcessSandbox> sandbox, std::string address,
-          uint16_t port, Duration timeout, std::function<void(Result<Fd>)> done) {
-  if (timeout <= Duration{0}) timeout = kDialTimeout;
-  if (!address.empty()) return DialAddress(core, *sandbox, address, port, timeout, std::move(done));
-  DialAddress(core, *sandbox, "127.0.0.1", port, timeout,
-              [&core, sandbox, port, timeout, done = std::move(done)](Result<Fd> fd) mutable {
-                if (fd) return done(std::move(fd));
-                DialAddress(core, *sandbox, "::1", port, timeout,
-                            [first = std::move(fd).error(), done](Result<Fd> second) {
-                              if (second) return done(std::move(second));
-                              done(Fail(first));
-                            });
-              });
+// containerd's words (internal/cri/server/sandbox_portforward_linux.go).
+void DialLocalhost(ProcessCore& core, std::shared_ptr<ProcessSandbox> sandbox, uint16_t port,
+                   std::function<void(Result<Fd>)> done) {
+  Address v4 = *MakeAddress("127.0.0.1", port);
+  v4.network = "tcp4";
+  auto dial = [&core, sandbox](Address to, std::function<void(Result<Fd>)> then) {
+    std::make_shared<Connecting>(core, std::move(to), std::move(then))
+        ->Start(*sandbox, kDialTimeout);
+  };
+  dial(v4, [dial, sandbox, port, done = std::move(done)](Result<Fd> fd) mutable {
+    if (fd) return done(std::move(fd));
+    Address v6 = *MakeAddress("::1", port);
+    v6.network = "tcp6";
+    dial(v6, [first = fd.error().message, sandbox, port, done](Result<Fd> second) {
+      if (second) return done(std::move(second));
+      done(Fail(ServiceUnavailable(fmt::format(
+          "failed to connect to localhost:{} inside namespace \"{}\", IPv4: {} IPv6 {} ", port,
+          sandbox->spec().uid, first, second.error().message))));
+    });
+  });
 }
 
 }  // namespace sextant::kubelet

@@ -35,6 +35,19 @@ bool ValidId(const std::string& id) {
              std::string::npos;
 }
 
+// Why nothing listens in a Pod where nothing really runs; empty if something does.
+std::string WhoIsSimulated(const ProcessCore& core, const std::string& sandbox) {
+  std::vector<std::string> names;
+  for (const auto& [id, container] : core.containers) {
+    if (container->spec().sandbox_uid != sandbox || !container->running()) continue;
+    if (!container->simulated()) return {};
+    names.push_back(container->spec().name);
+  }
+  if (names.empty()) return {};
+  return fmt::format("nothing really runs in the container {}: it is simulated",
+                     fmt::join(names, ", "));
+}
+
 // Whether another user may pass through all directories down to `path`.
 bool OthersCanReach(const fs::path& path) {
   fs::path at;
@@ -450,7 +463,11 @@ void ProcessRuntime::DialPort(std::string sandbox_uid, uint16_t port,
         };
         const auto sandbox = core->FindSandbox(uid);
         if (!sandbox) return reply(Fail(UnknownSandbox(uid)));
-        Dial(*core, sandbox, "", port, Duration{0}, reply);
+        const std::string simulated = WhoIsSimulated(*core, uid);
+        DialLocalhost(*core, sandbox, port, [reply, simulated](Result<Fd> fd) {
+          if (!fd && !simulated.empty()) fd.error().message += "(" + simulated + ")";
+          reply(std::move(fd));
+        });
       });
 }
 

@@ -493,15 +493,26 @@ TEST_F(Bubblewrap, PortForwardReachesThePod) {
     return true;
   });
   EXPECT_EQ(got, "ping\n");
-  EXPECT_FALSE(host_.Dial("pod", 7002));
+  const Result<int> silent = host_.Dial("pod", 7002);
+  ASSERT_FALSE(silent);
+  EXPECT_EQ(silent.error().message,
+            "failed to connect to localhost:7002 inside namespace \"pod\", IPv4: dial tcp4 "
+            "127.0.0.1:7002: connect: connection refused IPv6 dial tcp6 [::1]:7002: connect: "
+            "connection refused ");
   EXPECT_FALSE(host_.Dial("unknown", 7001));
 }
 
 TEST_F(Bubblewrap, ExecEntersASimulatedContainer) {
-  const std::string id = host_.Start({.image = "nginx", .argv = {}});
+  const std::string id = host_.Start({.name = "web", .image = "nginx", .argv = {}});
   EXPECT_TRUE(host_.Started(id).simulated);
   EXPECT_EQ(host_.Exec({.container_id = id, .argv = {"echo", "inside"}}).out, "inside\n");
   EXPECT_TRUE(host_.Probe(HttpProbe{.container_id = id, .port = 80}).success);
+  const Result<int> port = host_.Dial("pod", 80);
+  ASSERT_FALSE(port);
+  EXPECT_EQ(port.error().message,
+            "failed to connect to localhost:80 inside namespace \"pod\", IPv4: dial tcp4 "
+            "127.0.0.1:80: connect: connection refused IPv6 dial tcp6 [::1]:80: connect: "
+            "connection refused (nothing really runs in the container web: it is simulated)");
   host_.runtime().StopContainer(id, SIGKILL, 0s);
   EXPECT_EQ(host_.Ended(id).exit_code, 137);
 }

@@ -38,10 +38,6 @@ server::User AgentUser() {
 std::string PodCidr(size_t index) {
   return fmt::format("10.{}.{}.0/24", 244 + index / 256, index % 256);
 }
-std::string NodeIp(size_t index) {
-  const size_t host = index + 2;  // .1 is the gateway, as in kind's network
-  return fmt::format("172.18.{}.{}", host / 254, host % 254 + 1);
-}
 
 class SimulatedNodes : public NodeSet, public kubelet::Components {
  public:
@@ -132,6 +128,11 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
     request.target = path;
     request.protocols = std::move(protocols);
     ClientFor(node)->OpenWebSocket(std::move(request), std::move(done));
+  }
+
+  void OpenUpgrade(const std::string& node, net::UpgradeRequest request,
+                   net::HttpClient::UpgradeDone done) override {
+    ClientFor(node)->OpenUpgrade(std::move(request), std::move(done));
   }
 
  private:
@@ -278,6 +279,11 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
 };
 
 }  // namespace
+
+std::string NodeIp(size_t index) {
+  const size_t host = index + 2;  // .1 is the gateway, as in kind's network
+  return fmt::format("172.18.{}.{}", host / 254, host % 254 + 1);
+}
 
 Result<std::unique_ptr<NodeSet>> NodeSet::Make(NodeSetParts parts) {
   auto nodes = std::make_unique<SimulatedNodes>(parts);
