@@ -108,7 +108,14 @@ class KubeletServer::Impl : public std::enable_shared_from_this<Impl> {
               std::shared_ptr<net::ResponseWriter> writer) {
     // "/exec/ns/pod/container" or, with a uid, "/exec/ns/pod/uid/container".
     auto id = kubelet.FindRunning(parts[1], parts[2], parts.back());
-    if (!id) return SendText(*writer, id.error().code, id.error().message);
+    if (!id) {
+      // GetAttach has other words than GetExec for a container that does not run.
+      const bool attach = parts[0] == "attach" && id.error().code == 500;
+      return SendText(*writer, id.error().code,
+                      attach ? fmt::format("container {} not found in pod {}_{}", parts.back(),
+                                           parts[2], parts[1])
+                             : id.error().message);
+    }
     if (!request.IsWebSocketUpgrade() && !IsSpdyUpgrade(request)) {
       return SendText(*writer, 400, "Upgrade request required");
     }

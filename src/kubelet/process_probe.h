@@ -11,6 +11,8 @@ inline constexpr size_t kProbeBodyMax = 10 * 1024;  // kubelet's limit for a pro
 
 void RunHttpProbe(ProcessCore& core, std::shared_ptr<ProcessSandbox> sandbox, HttpProbe probe,
                   ProbeCallback done);
+void RunGrpcProbe(ProcessCore& core, std::shared_ptr<ProcessSandbox> sandbox, GrpcProbe probe,
+                  ProbeCallback done);
 void RunTcpProbe(ProcessCore& core, std::shared_ptr<ProcessSandbox> sandbox, TcpProbe probe,
                  ProbeCallback done);
 // Connects to a port of the Pod at localhost, first by IPv4, then by IPv6.

@@ -409,22 +409,32 @@ ProbeCallback Delivered(ProcessCore* core, ProbeCallback done) {
 
 }  // namespace
 
+namespace {
+
+// Through a socket in the Pod of the container.
+template <typename P>
+void ProbeBySocket(ProcessCore* core, P probe, ProbeCallback done,
+                   void (*run)(ProcessCore&, std::shared_ptr<ProcessSandbox>, P, ProbeCallback)) {
+  core->loop->Post([core, probe = std::move(probe), done = std::move(done), run]() mutable {
+    ProbeCallback reply = Delivered(core, std::move(done));
+    if (auto sandbox = Probed(*core, probe.container_id, reply)) {
+      run(*core, std::move(sandbox), std::move(probe), std::move(reply));
+    }
+  });
+}
+
+}  // namespace
+
 void ProcessRuntime::Probe(HttpProbe probe, ProbeCallback done) {
-  core_->loop->Post(
-      [core = core_.get(), probe = std::move(probe), done = std::move(done)]() mutable {
-        ProbeCallback reply = Delivered(core, std::move(done));
-        if (auto sandbox = Probed(*core, probe.container_id, reply))
-          RunHttpProbe(*core, std::move(sandbox), std::move(probe), std::move(reply));
-      });
+  ProbeBySocket(core_.get(), std::move(probe), std::move(done), RunHttpProbe);
 }
 
 void ProcessRuntime::Probe(TcpProbe probe, ProbeCallback done) {
-  core_->loop->Post(
-      [core = core_.get(), probe = std::move(probe), done = std::move(done)]() mutable {
-        ProbeCallback reply = Delivered(core, std::move(done));
-        if (auto sandbox = Probed(*core, probe.container_id, reply))
-          RunTcpProbe(*core, std::move(sandbox), std::move(probe), std::move(reply));
-      });
+  ProbeBySocket(core_.get(), std::move(probe), std::move(done), RunTcpProbe);
+}
+
+void ProcessRuntime::Probe(GrpcProbe probe, ProbeCallback done) {
+  ProbeBySocket(core_.get(), std::move(probe), std::move(done), RunGrpcProbe);
 }
 
 void ProcessRuntime::Probe(ExecProbe probe, ProbeCallback done) {

@@ -18,7 +18,7 @@ constexpr Duration kPingInterval = std::chrono::seconds(30);
 constexpr int kMaxTerminal = 10'000;  // columns or rows
 
 // What the error channel says at the end.
-std::string StatusText(const Result<int>& exit) {
+std::string StatusText(const Result<int>& exit, bool attach) {
   api::Editor edit;
   const api::Mut root = edit.Root();
   root["metadata"].SetMap();
@@ -33,7 +33,9 @@ std::string StatusText(const Result<int>& exit) {
     cause.Set("reason", "ExitCode");
     cause.Set("message", std::to_string(*exit));
   } else {
-    const std::string why = "error executing command in container: " + exit.error().message;
+    const std::string why =
+        (attach ? "error attaching to container: " : "error executing command in container: ") +
+        exit.error().message;
     root.Set("status", "Failure");
     root.Set("message", "Internal error occurred: " + why);
     root.Set("reason", "InternalError");
@@ -91,7 +93,7 @@ class Streaming : public std::enable_shared_from_this<Streaming> {
     if (std::exchange(ended_, true)) return;
     // An attach that ends with its container went well, whatever the container's end.
     const Result<int> told = request_.attach && exit ? Result<int>(0) : exit;
-    client_->Finish(StatusText(told));
+    client_->Finish(StatusText(told, request_.attach));
     loop_.Post([self = shared_from_this()] { self->session_.reset(); });
   }
 

@@ -193,17 +193,19 @@ class LogRelay : public std::enable_shared_from_this<LogRelay> {
   std::string body_;
 };
 
+// A kubelet that refuses to upgrade speaks for itself.
+void PassRefusal(net::ResponseWriter& writer, const Error& error) {
+  if (error.code == 0) return Refuse(writer, InternalError(error.message));
+  writer.SendResponse(error.code, {{"content-type", "text/plain; charset=utf-8"}}, error.message);
+}
+
 // WebSocket from the client, WebSocket to the kubelet, messages passed both ways.
 void RelayWebSocket(NodeDialer& nodes, const std::string& node, const std::string& path,
                     std::vector<std::string> protocols,
                     const std::shared_ptr<net::ResponseWriter>& writer) {
   nodes.OpenWebSocket(node, path, std::move(protocols),
                       [writer](Result<std::shared_ptr<net::WebSocket>> opened) {
-                        if (!opened) {
-                          const Error& error = opened.error();
-                          if (error.code == 0) return Refuse(*writer, InternalError(error.message));
-                          return Refuse(*writer, KubeletError(error.code, error.message));
-                        }
+                        if (!opened) return PassRefusal(*writer, opened.error());
                         std::shared_ptr<net::WebSocket> kubelet = *opened;
                         writer->UpgradeWebSocket(kubelet->protocol(),
                                                  [kubelet](std::shared_ptr<net::WebSocket> client) {
@@ -224,11 +226,7 @@ void RelaySpdy(NodeDialer& nodes, const std::string& node, const std::string& pa
     request.headers.Add(kStreamVersion, version);
   }
   nodes.OpenUpgrade(node, std::move(request), [writer](Result<net::Upgraded> upgraded) {
-    if (!upgraded) {
-      const Error& error = upgraded.error();
-      if (error.code == 0) return Refuse(*writer, InternalError(error.message));
-      return Refuse(*writer, KubeletError(error.code, error.message));
-    }
+    if (!upgraded) return PassRefusal(*writer, upgraded.error());
     writer->Hijack({{"upgrade", kSpdy}, {kStreamVersion, upgraded->headers.Get(kStreamVersion)}},
                    [kubelet = upgraded->stream](const std::shared_ptr<net::ByteStream>& client) {
                      client ? net::Splice(client, kubelet) : kubelet->Close();
