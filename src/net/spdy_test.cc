@@ -181,7 +181,11 @@ class FakeStream : public ByteStream {
   const Peer& peer() const override { return peer_; }
 
   void Feed(std::string_view bytes) { handlers_.on_data(bytes); }
-  void Lose() { std::exchange(handlers_, {}).on_close({}); }
+  // As every stream does in the end: its handlers go, and what they hold.
+  void Lose() {
+    Handlers handlers = std::exchange(handlers_, {});
+    if (handlers.on_close) handlers.on_close({});
+  }
 
   std::string sent;
   bool full = false;
@@ -219,6 +223,7 @@ class Told : public SpdyConnection::Events {
 
 class SpdyConnectionTest : public ::testing::Test {
  protected:
+  ~SpdyConnectionTest() override { stream_->Lose(); }
   std::vector<std::string> Sent() { return Decode(decoder_, std::exchange(stream_->sent, {})); }
 
   std::shared_ptr<FakeStream> stream_ = std::make_shared<FakeStream>();
