@@ -315,8 +315,13 @@ Result<SpawnRequest> BubblewrapContainer(const ContainerInput& input,
   BwrapArguments args;
   // bwrap runs as root of the Pod's namespaces. What launch needs is to give the container its
   // files and its user.
-  args.Add("--unshare-pid", "--as-pid-1", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
-           "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_CHOWN");
+  if (input.beside == 0) {
+    args.Add("--unshare-pid", "--as-pid-1");
+  } else {
+    args.Add("--pidns", std::to_string(kPidNsFd));
+  }
+  args.Add("--die-with-parent", "--new-session", "--cap-drop", "ALL", "--cap-add", "CAP_SETUID",
+           "--cap-add", "CAP_SETGID", "--cap-add", "CAP_CHOWN");
   if (!input.identity.drop) args.Add("--cap-add", "CAP_SETFCAP");  // to map the Pod's root again
   args.Add("--info-fd", std::to_string(kInfoFd));
   RETURN_IF_ERROR(AddRoot(input, args));
@@ -330,6 +335,10 @@ Result<SpawnRequest> BubblewrapContainer(const ContainerInput& input,
       .env = InitEnvironment()};
   RETURN_IF_ERROR(args.Into(request));
   GiveNamespaces(namespaces, request);
+  if (input.beside != 0) {
+    ASSIGN_OR_RETURN(Fd processes, OpenFile(fmt::format("/proc/{}/ns/pid", input.beside)));
+    request.Give(std::move(processes), kPidNsFd);
+  }
   ASSIGN_OR_RETURN(Fd self, OpenFile(input.toolbox.init()));
   request.Give(std::move(self), kSelfFd);
   Records records = CommonRecords(input, spec.argv, kDefaultPath);

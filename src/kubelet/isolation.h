@@ -57,6 +57,7 @@ struct ContainerInput {
   const PodSandboxSpec& sandbox;
   const ContainerSpec& spec;
   bool hold = false;  // no program: the body of a simulated container that someone wants to enter
+  pid_t beside = 0;   // bubblewrap: a process in whose process namespace the program is to be
 };
 
 // The child's status pipe (kStatusFd) and info pipe (kInfoFd) are given by the caller.

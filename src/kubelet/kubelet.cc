@@ -12,6 +12,7 @@
 #include "kubelet/ip_pool.h"
 #include "kubelet/node_reporter.h"
 #include "kubelet/pod_worker.h"
+#include "kubelet/text_error.h"
 
 namespace sextant::kubelet {
 namespace {
@@ -286,8 +287,8 @@ Result<ContainerLog> Kubelet::FindLog(std::string_view ns, std::string_view pod,
   if (state->phase == ContainerState::Phase::kWaiting && !state->last) {
     const std::string reason =
         state->waiting_reason.empty()
-            ? (worker->record().containers[0].kind == ContainerKind::kRegular ? "ContainerCreating"
-                                                                              : "PodInitializing")
+            ? (IsInit(worker->record().containers[0].kind) ? "PodInitializing"
+                                                           : "ContainerCreating")
             : state->waiting_reason;
     return Fail(BadRequest(fmt::format("container \"{}\" in pod \"{}\" is waiting to start: {}",
                                        container, pod, reason)));
@@ -308,7 +309,9 @@ Result<std::string> Kubelet::FindRunning(std::string_view ns, std::string_view p
   }
   const ContainerState* state = worker->record().Find(container);
   if (!state || !state->running()) {
-    return Fail(InternalError(fmt::format("container not found (\"{}\")", container)));
+    Error error = TextError(fmt::format("container not found (\"{}\")", container));
+    error.code = 500;
+    return Fail(std::move(error));
   }
   return state->id;
 }

@@ -108,8 +108,15 @@ class KubeletServer::Impl : public std::enable_shared_from_this<Impl> {
               std::shared_ptr<net::ResponseWriter> writer) {
     // "/exec/ns/pod/container" or, with a uid, "/exec/ns/pod/uid/container".
     auto id = kubelet.FindRunning(parts[1], parts[2], parts.back());
-    if (!id) return SendText(*writer, id.error().code, id.error().message);
-    if (!request.IsWebSocketUpgrade()) {
+    if (!id) {
+      // GetAttach has other words than GetExec for a container that does not run.
+      const bool attach = parts[0] == "attach" && id.error().code == 500;
+      return SendText(*writer, id.error().code,
+                      attach ? fmt::format("container {} not found in pod {}_{}", parts.back(),
+                                           parts[2], parts[1])
+                             : id.error().message);
+    }
+    if (!request.IsWebSocketUpgrade() && !IsSpdyUpgrade(request)) {
       return SendText(*writer, 400, "Upgrade request required");
     }
     StreamRequest stream;
@@ -124,7 +131,7 @@ class KubeletServer::Impl : public std::enable_shared_from_this<Impl> {
     if (!stream.attach && stream.argv.empty()) {
       return SendText(*writer, 400, "no command was given");
     }
-    ServeStream(node, loop_, std::move(stream), request.WebSocketProtocols(), std::move(writer));
+    ServeStream(node, loop_, io_, std::move(stream), request, std::move(writer));
   }
 
   void PortForward(Kubelet& kubelet, const NodeRef& node, const net::Request& request,
@@ -132,7 +139,7 @@ class KubeletServer::Impl : public std::enable_shared_from_this<Impl> {
                    std::shared_ptr<net::ResponseWriter> writer) {
     auto sandbox = kubelet.FindSandbox(parts[1], parts[2]);
     if (!sandbox) return SendText(*writer, sandbox.error().code, sandbox.error().message);
-    if (!request.IsWebSocketUpgrade()) {
+    if (!request.IsWebSocketUpgrade() && !IsSpdyUpgrade(request)) {
       return SendText(*writer, 400, "Upgrade request required");
     }
     std::vector<uint16_t> ports;
@@ -144,8 +151,7 @@ class KubeletServer::Impl : public std::enable_shared_from_this<Impl> {
       }
       ports.push_back(static_cast<uint16_t>(port));
     }
-    ServePortForward(node, loop_, io_, *std::move(sandbox), std::move(ports),
-                     request.WebSocketProtocols(), std::move(writer));
+    ServePortForward({node, &loop_, &io_, *std::move(sandbox)}, ports, request, std::move(writer));
   }
 
   Loop& loop_;

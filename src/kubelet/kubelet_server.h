@@ -9,7 +9,9 @@
 // the organisation system:masters.
 //
 // Threads: Handler's function runs on I/O threads and posts to the loop; Add and Remove on the
-// loop. Paths: pkg/kubelet/server/server.go; streams: WebSocket v5.channel.k8s.io and v4 (binary).
+// loop. Paths: pkg/kubelet/server/server.go. Streams: exec and attach over WebSocket
+// (v5.channel.k8s.io and v4, binary) or SPDY (v4); port-forward over SPDY, by upgrade or inside a
+// WebSocket.
 #pragma once
 
 #include <memory>
@@ -24,7 +26,7 @@ inline constexpr char kApiServerClientName[] = "kube-apiserver-kubelet-client";
 
 class KubeletServer {
  public:
-  // `io` carries port-forwarded connections.
+  // `io` is the I/O thread of the listener.
   KubeletServer(Loop& loop, net::IoThread& io);
   ~KubeletServer();
   KubeletServer(const KubeletServer&) = delete;

@@ -1,11 +1,14 @@
 // The HTTPS API with a real listener: who may come in, which node is meant, logs and exec.
 #include "kubelet/kubelet_server.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "kubelet/container_files.h"
 #include "kubelet/test_api.h"
+#include "net/spdy_codec.h"
 #include "net/test_util.h"
 
 namespace sextant::kubelet {
@@ -37,16 +40,88 @@ class EchoSession : public Session {
   const SessionCallbacks callbacks_;
 };
 
+// Its containers repeat what they hear, on exec and on port 7; nothing else listens.
 class EchoRuntime : public ScriptedRuntime {
  public:
-  explicit EchoRuntime(Loop& loop) : ScriptedRuntime(loop), loop_(loop) {}
+  EchoRuntime(Loop& loop, net::IoThread& io) : ScriptedRuntime(loop), loop_(loop), io_(io) {}
+  void DialPort(std::string, uint16_t port, std::function<void(Result<int>)> done) override {
+    int pair[2];
+    if (port != 7 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
+      return loop_.Post([done] { done(Fail(ServiceUnavailable("connection refused"))); });
+    }
+    const auto echo = net::AdoptSocket(io_, pair[1]);
+    echo->Start({[echo](std::string_view bytes) { echo->Send(std::string(bytes)); },
+                 [echo] { echo->Close(); }, [echo](const Status&) {}});
+    loop_.Post([done, fd = pair[0]] { done(fd); });
+  }
   std::shared_ptr<Session> Exec(ExecSpec, SessionCallbacks callbacks) override {
     return std::make_shared<EchoSession>(loop_, std::move(callbacks));
   }
 
  private:
   Loop& loop_;
+  net::IoThread& io_;
 };
+
+// The client's side of SPDY: keeps what came of each stream.
+class SpdyPeer {
+ public:
+  struct Stream {
+    std::string text;
+    bool ended = false;
+    bool reset = false;
+  };
+
+  explicit SpdyPeer(std::shared_ptr<net::ByteStream> wire) : wire_(std::move(wire)) {
+    wire_->Start(
+        {[seen = seen_](std::string_view bytes) { seen->Take(bytes); }, {}, [](const Status&) {}});
+  }
+  void Open(uint32_t id, const net::Headers& headers) {
+    wire_->Send(encoder_.SynStream(id, headers, false));
+  }
+  void Send(uint32_t id, std::string_view bytes, bool fin = false) {
+    wire_->Send(net::SpdyEncoder::Data(id, bytes, fin));
+  }
+  void Send(std::string frame) { wire_->Send(std::move(frame)); }
+  // Waits until the stream has ended in one way or the other.
+  Stream End(uint32_t id) {
+    std::unique_lock lock(seen_->mutex);
+    const bool came = seen_->changed.wait_for(lock, net::kPatience, [&] {
+      const Stream& stream = seen_->streams[id];
+      return stream.ended || stream.reset;
+    });
+    EXPECT_TRUE(came) << "stream " << id;
+    return seen_->streams[id];
+  }
+
+ private:
+  // Outlives the peer on the I/O thread.
+  struct Seen {
+    void Take(std::string_view bytes) {
+      const std::lock_guard lock(mutex);
+      decoder.Feed(bytes);
+      for (auto next = decoder.Next(); next && *next; next = decoder.Next()) {
+        Stream& stream = streams[(*next)->id];
+        stream.text += (*next)->data;
+        stream.ended |= (*next)->fin;
+        stream.reset |= (*next)->type == net::SpdyType::kRstStream;
+      }
+      changed.notify_all();
+    }
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::map<uint32_t, Stream> streams;
+    net::SpdyDecoder decoder;
+  };
+
+  const std::shared_ptr<Seen> seen_ = std::make_shared<Seen>();
+  net::SpdyEncoder encoder_;
+  const std::shared_ptr<net::ByteStream> wire_;
+};
+
+net::Headers ForwardHeaders(std::string_view type, std::string_view port, std::string_view id) {
+  return {{"streamtype", type}, {"port", port}, {"requestid", id}};
+}
 
 class KubeletServerTest : public net::NetTest {
  protected:
@@ -55,7 +130,7 @@ class KubeletServerTest : public net::NetTest {
       api_ = std::make_unique<TestApi>(loop_);
       informers_ = std::make_unique<client::SharedInformers>(*api_);
       feed_ = std::make_unique<NodeFeed>(*informers_);
-      runtime_ = std::make_unique<EchoRuntime>(loop_);
+      runtime_ = std::make_unique<EchoRuntime>(loop_, io_);
       machine_ = std::make_unique<host::SimulatedMachine>(loop_);
       components_ = std::make_unique<TestComponents>(loop_);
       KubeletOptions options;
@@ -177,6 +252,131 @@ TEST_F(KubeletServerTest, ExecSpeaksChannels) {
   EXPECT_EQ(closed.Get(), net::WsClose::kNormal);
   EXPECT_EQ((*output)[1], "hello");
   auto status = api::ParseJson((*output)[3]);
+  ASSERT_TRUE(status);
+  EXPECT_EQ((*status)["reason"].AsString(), "NonZeroExitCode");
+  EXPECT_EQ((*status)["details"]["causes"].at(0)["message"].AsString(), "3");
+}
+
+class PortForwardTest : public KubeletServerTest {
+ protected:
+  PortForwardTest() { WaitUntilRunning(); }
+  net::HttpClient client_{io_, loop_, As(kApiServerClientName)};
+
+  Result<std::shared_ptr<net::WebSocket>> Tunnel(std::string protocol) {
+    Awaited<Result<std::shared_ptr<net::WebSocket>>> opened;
+    client_.OpenWebSocket(
+        {.target = "/portForward/default/web", .headers = {}, .protocols = {protocol}},
+        opened.Setter());
+    return opened.Get();
+  }
+  Result<net::Upgraded> Upgrade(std::string target, const net::Headers& headers) {
+    Awaited<Result<net::Upgraded>> opened;
+    client_.OpenUpgrade({.target = std::move(target), .headers = headers, .to = "SPDY/3.1"},
+                        opened.Setter());
+    return opened.Get();
+  }
+};
+
+// As kubectl's port-forward does since 1.31.
+TEST_F(PortForwardTest, SpdyInAWebSocket) {
+  const auto socket = Tunnel("SPDY/3.1+portforward.k8s.io");
+  ASSERT_TRUE(socket) << socket.error().message;
+  EXPECT_EQ((*socket)->protocol(), "SPDY/3.1+portforward.k8s.io");
+  SpdyPeer peer(net::TunnelOver(*socket));
+  for (uint32_t i = 0; i < 3; ++i) {  // connections side by side
+    peer.Open(4 * i + 1, ForwardHeaders("error", "7", std::to_string(i)));
+    peer.Send(4 * i + 1, "", true);
+    peer.Open(4 * i + 3, ForwardHeaders("data", "7", std::to_string(i)));
+    peer.Send(4 * i + 3, fmt::format("hello {}", i));
+  }
+  for (uint32_t i = 0; i < 3; ++i) {
+    peer.Send(4 * i + 3, "!", true);
+    const SpdyPeer::Stream data = peer.End(4 * i + 3);
+    EXPECT_EQ(data.text, fmt::format("hello {}!", i));
+    EXPECT_FALSE(data.reset);
+    const SpdyPeer::Stream errors = peer.End(4 * i + 1);
+    EXPECT_EQ(errors.text, "");
+    EXPECT_FALSE(errors.reset);
+  }
+}
+
+TEST_F(PortForwardTest, WhatFailsIsToldOnTheErrorStream) {
+  auto upgraded =
+      Upgrade("/portForward/default/web", {{"x-stream-protocol-version", "portforward.k8s.io"}});
+  ASSERT_TRUE(upgraded) << upgraded.error().message;
+  EXPECT_EQ(upgraded->headers.Get("x-stream-protocol-version"), "portforward.k8s.io");
+  SpdyPeer peer(upgraded->stream);
+  // Without request ids, as very old clients: a data stream belongs to the error stream before it.
+  peer.Open(1, {{"streamtype", "error"}, {"port", "9"}});
+  peer.Open(3, {{"streamtype", "data"}, {"port", "9"}});
+  EXPECT_EQ(peer.End(1).text, "error forwarding port 9 to pod web, uid : connection refused");
+  EXPECT_TRUE(peer.End(1).reset);
+  EXPECT_TRUE(peer.End(3).reset);
+  // The connection goes on.
+  peer.Open(5, ForwardHeaders("error", "7", "b"));
+  peer.Open(7, ForwardHeaders("error", "7", "b"));
+  EXPECT_TRUE(peer.End(7).reset);
+  peer.Open(9, ForwardHeaders("data", "7", "b"));
+  peer.Send(9, "x", true);
+  EXPECT_EQ(peer.End(9).text, "x");
+  EXPECT_EQ(peer.End(5).text,
+            "error processing stream for request b: error stream already assigned");
+  for (const net::Headers& bad :
+       {net::Headers{{"streamtype", "data"}}, ForwardHeaders("data", "0", "c"),
+        ForwardHeaders("data", "65536", "c"), ForwardHeaders("other", "7", "c"),
+        ForwardHeaders("data", "7", std::string(65, 'c'))}) {
+    static uint32_t id = 11;
+    peer.Open(id, bad);
+    EXPECT_TRUE(peer.End(id).reset);
+    id += 2;
+  }
+}
+
+TEST_F(PortForwardTest, ClientsThatGoAwayOrGiveUp) {
+  auto upgraded =
+      Upgrade("/portForward/default/web", {{"x-stream-protocol-version", "portforward.k8s.io"}});
+  ASSERT_TRUE(upgraded) << upgraded.error().message;
+  SpdyPeer peer(upgraded->stream);
+  peer.Open(1, ForwardHeaders("error", "7", "a"));
+  peer.Open(3, ForwardHeaders("data", "7", "a"));
+  peer.Send(net::SpdyEncoder::RstStream(3, net::SpdyReset::kCancel));
+  EXPECT_TRUE(peer.End(1).ended);
+  peer.Open(5, ForwardHeaders("error", "7", "b"));
+  peer.Open(7, ForwardHeaders("data", "7", "b"));
+  peer.Send(7, "x");
+  peer.Send(net::SpdyEncoder::GoAway(0, false));
+}
+
+TEST_F(PortForwardTest, OnlyWhatIsSpokenIsAgreedOn) {
+  const auto tunnel = Tunnel("SPDY/3.1+v9.portforward.k8s.io");
+  ASSERT_FALSE(tunnel);
+  EXPECT_EQ(tunnel.error().code, 403);
+  EXPECT_EQ(tunnel.error().message,
+            "unable to upgrade: unable to negotiate protocol: client supports "
+            "[v9.portforward.k8s.io], server accepts [portforward.k8s.io]");
+  const auto nothing = Upgrade("/portForward/default/web", {});
+  ASSERT_FALSE(nothing);
+  EXPECT_EQ(nothing.error().code, 400);
+  const auto plain = Tunnel("v4.channel.k8s.io");  // which needs ?port=
+  ASSERT_FALSE(plain);
+  EXPECT_EQ(plain.error().code, 400);
+}
+
+// As kubectl up to 1.29 and many a library.
+TEST_F(PortForwardTest, ExecOverSpdy) {
+  auto upgraded = Upgrade("/exec/default/web/c?command=cat&input=1&output=1",
+                          {{"x-stream-protocol-version", "v5.channel.k8s.io, v4.channel.k8s.io"},
+                           {"x-stream-protocol-version", "v3.channel.k8s.io"}});
+  ASSERT_TRUE(upgraded) << upgraded.error().message;
+  EXPECT_EQ(upgraded->headers.Get("x-stream-protocol-version"), "v4.channel.k8s.io");
+  SpdyPeer peer(upgraded->stream);
+  peer.Open(1, {{"streamtype", "error"}});
+  peer.Open(3, {{"streamtype", "stdin"}});
+  peer.Send(3, "hel");
+  peer.Open(5, {{"streamtype", "stdout"}});
+  peer.Send(3, "lo", true);
+  EXPECT_EQ(peer.End(5).text, "hello");
+  auto status = api::ParseJson(peer.End(1).text);
   ASSERT_TRUE(status);
   EXPECT_EQ((*status)["reason"].AsString(), "NonZeroExitCode");
   EXPECT_EQ((*status)["details"]["causes"].at(0)["message"].AsString(), "3");

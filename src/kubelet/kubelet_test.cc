@@ -618,5 +618,72 @@ TEST_F(KubeletTest, LogsOfContainersThatDoNotRun) {
   EXPECT_EQ(log.error().message, "previous terminated container \"c\" in pod \"waits\" not found");
 }
 
+// kubectl debug: what the subresource adds is started beside the others, once.
+TEST_F(KubeletTest, EphemeralContainersAreStartedOnce) {
+  Start();
+  AddPod("web", Simple("Always"));
+  ASSERT_EQ(Condition("web", "Ready"), "True");
+  const auto add = [&](std::string_view name, std::string_view target) {
+    api::Editor edit(api_.Pod("web"));
+    const api::Mut added = edit.Root()["spec"]["ephemeralContainers"].Append();
+    added.Set("name", name);
+    added.Set("image", "busybox");
+    added["command"].Append().SetString("sh");
+    added.Set("stdin", true);
+    added.Set("targetContainerName", target);
+    api_.Put("pods", api::ToJson(edit.Root().Snapshot()));
+    loop_.RunReady();
+  };
+  const auto status = [&](size_t i) {
+    return Keep("web")["status"]["ephemeralContainerStatuses"].at(i);
+  };
+  add("debugger", "c");
+  ASSERT_TRUE(runtime_.Runs("web/debugger"));
+  EXPECT_TRUE(runtime_.containers["web/debugger"].spec.stdin_open);
+  EXPECT_EQ(runtime_.containers["web/debugger"].spec.target, runtime_.containers["web/c"].spec.id);
+  EXPECT_TRUE(status(0)["state"]["running"]);
+  EXPECT_FALSE(status(0)["ready"].AsBool());
+  EXPECT_FALSE(status(0).Has("started"));
+  EXPECT_EQ(Condition("web", "Ready"), "True");
+  EXPECT_TRUE(kubelet_->FindRunning("default", "web", "debugger"));
+
+  add("second", "nobody");
+  EXPECT_EQ(status(1)["state"]["waiting"]["reason"].AsString(), "CreateContainerConfigError");
+  EXPECT_EQ(status(1)["state"]["waiting"]["message"].AsString(),
+            "unable to find target container nobody");
+
+  runtime_.End("web/debugger", 1, "Error");
+  loop_.Advance(seconds(400));
+  EXPECT_EQ(status(0)["state"]["terminated"]["exitCode"].AsInt(), 1);
+  EXPECT_EQ(status(0)["restartCount"].AsInt(), 0);
+  EXPECT_EQ(std::count(runtime_.started.begin(), runtime_.started.end(), "debugger"), 1);
+  EXPECT_EQ(Phase("web"), "Running");
+  EXPECT_EQ(Condition("web", "Ready"), "True");
+}
+
+TEST_F(KubeletTest, AnEphemeralContainerHelpsWhereAnInitContainerHangs) {
+  Start();
+  AddPod("stuck", Simple("Always") +
+                      R"(,"initContainers":[{"name":"i","image":"busybox","command":["sh"]}])");
+  api::Editor edit(api_.Pod("stuck"));
+  const api::Mut added = edit.Root()["spec"]["ephemeralContainers"].Append();
+  added.Set("name", "debugger");
+  added.Set("image", "busybox");
+  api_.Put("pods", api::ToJson(edit.Root().Snapshot()));
+  loop_.RunReady();
+  EXPECT_TRUE(runtime_.Runs("stuck/debugger"));
+  EXPECT_FALSE(runtime_.containers.contains("stuck/c"));
+  EXPECT_EQ(Phase("stuck"), "Pending");
+  EXPECT_EQ(Condition("stuck", "Initialized"), "False");
+  // It does not keep a Pod alive either.
+  runtime_.End("stuck/i", 0, "Completed");
+  loop_.RunReady();
+  EXPECT_TRUE(runtime_.Runs("stuck/c"));
+  api_.MarkDeleted("stuck", 5);
+  loop_.RunReady();
+  EXPECT_FALSE(runtime_.Runs("stuck/debugger"));
+  EXPECT_FALSE(api_.Pod("stuck"));
+}
+
 }  // namespace
 }  // namespace sextant::kubelet

@@ -98,10 +98,15 @@ std::string FormatPod(const Object& pod) {
 bool IsTerminalPhase(std::string_view phase) { return phase == "Succeeded" || phase == "Failed"; }
 
 Value FindContainerSpec(const Object& pod, std::string_view name) {
-  for (const char* list : {"initContainers", "containers"})
-    for (Value container : pod["spec"][list].items())
+  for (const ContainerList& list : {kInitList, kRegularList, kEphemeralList})
+    for (Value container : pod["spec"][list.spec].items())
       if (container["name"].AsString() == name) return container;
   return {};
+}
+
+ContainerList ListOf(ContainerKind kind) {
+  if (kind == ContainerKind::kEphemeral) return kEphemeralList;
+  return IsInit(kind) ? kInitList : kRegularList;
 }
 
 ContainerKind KindOf(Value init_container) {
@@ -120,28 +125,47 @@ bool ShouldRestart(Value container, Value pod_spec, int exit_code) {
 
 bool WillRestart(const PodRecord& record, const ContainerState& container) {
   if (record.terminal || !container.terminated) return false;
+  if (container.kind == ContainerKind::kEphemeral) return false;
   const int exit_code = container.terminated->exit_code;
   if (container.kind == ContainerKind::kInit && exit_code == 0) return false;
   return ShouldRestart(FindContainerSpec(record.pod, container.name), record.pod["spec"],
                        exit_code);
 }
 
+namespace {
+
+ContainerState NewContainer(const Object& pod, Value container, ContainerKind kind, Time now) {
+  ContainerState state;
+  state.name = container["name"].AsString();
+  state.image = container["image"].AsString();
+  state.kind = kind;
+  for (Value status : pod["status"][ListOf(kind).statuses].items())
+    if (status["name"].AsString() == state.name) Restore(state, status, now);
+  return state;
+}
+
+}  // namespace
+
 std::vector<ContainerState> InitialContainers(const Object& pod, Time now) {
   std::vector<ContainerState> states;
-  for (const char* list : {"initContainers", "containers"}) {
-    const bool init = std::string_view(list) == "initContainers";
-    const Value statuses = pod["status"][init ? "initContainerStatuses" : "containerStatuses"];
-    for (Value container : pod["spec"][list].items()) {
-      ContainerState state;
-      state.name = container["name"].AsString();
-      state.image = container["image"].AsString();
-      state.kind = init ? KindOf(container) : ContainerKind::kRegular;
-      for (Value status : statuses.items())
-        if (status["name"].AsString() == state.name) Restore(state, status, now);
-      states.push_back(std::move(state));
-    }
-  }
+  const Value spec = pod["spec"];
+  for (Value container : spec[kInitList.spec].items())
+    states.push_back(NewContainer(pod, container, KindOf(container), now));
+  for (Value container : spec[kRegularList.spec].items())
+    states.push_back(NewContainer(pod, container, ContainerKind::kRegular, now));
+  for (Value container : spec[kEphemeralList.spec].items())
+    states.push_back(NewContainer(pod, container, ContainerKind::kEphemeral, now));
   return states;
+}
+
+bool AddEphemeralContainers(PodRecord& record, Time now) {
+  const size_t before = record.containers.size();
+  for (Value container : record.pod["spec"][kEphemeralList.spec].items()) {
+    if (record.Find(container["name"].AsString())) continue;
+    record.containers.push_back(
+        NewContainer(record.pod, container, ContainerKind::kEphemeral, now));
+  }
+  return record.containers.size() > before;
 }
 
 }  // namespace sextant::kubelet

@@ -16,7 +16,21 @@ namespace sextant::kubelet {
 // The scheme of container ids in statuses: "sextant://<id>".
 inline constexpr std::string_view kIdScheme = "sextant://";
 
-enum class ContainerKind { kInit, kSidecar, kRegular };
+enum class ContainerKind { kInit, kSidecar, kRegular, kEphemeral };
+
+inline bool IsInit(ContainerKind kind) {
+  return kind == ContainerKind::kInit || kind == ContainerKind::kSidecar;
+}
+
+// Where a Pod has its containers and what became of them.
+struct ContainerList {
+  const char* spec;
+  const char* statuses;
+};
+inline constexpr ContainerList kInitList{"initContainers", "initContainerStatuses"};
+inline constexpr ContainerList kRegularList{"containers", "containerStatuses"};
+inline constexpr ContainerList kEphemeralList{"ephemeralContainers", "ephemeralContainerStatuses"};
+ContainerList ListOf(ContainerKind kind);
 
 // ContainerStateTerminated.
 struct Terminated {
@@ -56,7 +70,7 @@ struct DeviceHealth {
 
 struct PodRecord {
   api::Object pod;
-  std::vector<ContainerState> containers;  // init containers, then the others, in order
+  std::vector<ContainerState> containers;  // init, then regular, then ephemeral ones, in order
   bool sandbox_ready = false;
   bool terminal = false;  // all is stopped and nothing will be started again
   bool rejected = false;  // never admitted: the status says nothing of containers
@@ -83,12 +97,16 @@ ContainerKind KindOf(api::Value init_container);
 
 // podutil.ContainerShouldRestart: the container's own rules, its policy, the Pod's policy.
 bool ShouldRestart(api::Value container, api::Value pod_spec, int exit_code);
-// Whether a container that has ended may be started again. Init containers that succeeded are not.
+// Whether a container that has ended may be started again: no init container that succeeded, no
+// ephemeral one.
 bool WillRestart(const PodRecord& record, const ContainerState& container);
 
 // The containers of a Pod that this kubelet sees for the first time. What `status` says of earlier
 // instances is kept: those that ran count as ended with 255 "Unknown", as after a machine's reboot,
 // and init containers have to run again for the new sandbox.
 std::vector<ContainerState> InitialContainers(const api::Object& pod, Time now);
+
+// Takes ephemeral containers that the Pod has got since into the record. True if there were any.
+bool AddEphemeralContainers(PodRecord& record, Time now);
 
 }  // namespace sextant::kubelet

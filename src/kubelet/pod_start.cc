@@ -185,6 +185,14 @@ Status PodWorker::Compose(Start& start, const Sources& sources) {
   spec.tty = container["tty"].AsBool();
   spec.stdin_open = container["stdin"].AsBool();
   spec.stdin_once = container["stdinOnce"].AsBool();
+  if (const std::string_view target = container["targetContainerName"].AsString();
+      !target.empty()) {
+    const ContainerState* other = record_.Find(target);
+    if (!other || other->id.empty()) {
+      return Fail(TextError(fmt::format("unable to find target container {}", target)));
+    }
+    spec.target = other->id;
+  }
   if (const Value text = start.pod["metadata"]["annotations"][kRunForAnnotation]) {
     ASSIGN_OR_RETURN(spec.run_for, ParseDuration(text.AsString()));
   }
@@ -318,7 +326,7 @@ void PodWorker::BeginProbes(ContainerState& container) {
   callbacks.on_failed = [this, name, spec](Prober::Kind kind) {
     if (stage_ != Stage::kRunning) return;
     const bool startup = kind == Prober::Kind::kStartup;
-    const bool init = record_.Find(name)->kind != ContainerKind::kRegular;
+    const bool init = IsInit(record_.Find(name)->kind);
     const std::string_view policy =
         spec["restartPolicy"].AsString(record_.pod["spec"]["restartPolicy"].AsString());
     const Value own =
@@ -335,8 +343,9 @@ void PodWorker::BeginProbes(ContainerState& container) {
   const bool component = instance.component != nullptr;
   if (component || !instance.prober->has_startup()) {
     container.started = true;
-    container.ready =
-        container.kind != ContainerKind::kInit && (component || !instance.prober->has_readiness());
+    const bool serves =
+        container.kind == ContainerKind::kRegular || container.kind == ContainerKind::kSidecar;
+    container.ready = serves && (component || !instance.prober->has_readiness());
   }
   if (!component) instance.prober->Start();
 }

@@ -56,7 +56,8 @@ Condition ContainersReady(const PodRecord& record, std::string_view phase) {
   }
   std::vector<std::string> unready;
   for (const ContainerState& container : record.containers)
-    if (container.kind != ContainerKind::kInit && !container.ready)
+    if (container.kind != ContainerKind::kInit && container.kind != ContainerKind::kEphemeral &&
+        !container.ready)
       unready.push_back(container.name);
   if (!unready.empty()) {
     condition.reason = "ContainersNotReady";
@@ -97,7 +98,7 @@ Condition Initialized(const PodRecord& record, std::string_view phase) {
   if (AnyRegularStarted(record)) return {"Initialized", true, "", ""};
   std::vector<std::string> incomplete;
   for (const ContainerState& container : record.containers) {
-    if (container.kind == ContainerKind::kRegular) continue;
+    if (!IsInit(container.kind)) continue;
     const bool good =
         container.kind == ContainerKind::kSidecar ? container.started : container.ready;
     if (!good) incomplete.push_back(container.name);
@@ -172,7 +173,7 @@ void WriteContainer(Mut status, const PodRecord& record, const ContainerState& c
   if (!container.id.empty()) {
     status.Set("containerID", fmt::format("{}{}", kIdScheme, container.id));
   }
-  status.Set("started", container.started);
+  if (container.kind != ContainerKind::kEphemeral) status.Set("started", container.started);
   if (container.phase != Phase::kWaiting && spec["resources"].size() > 0) {
     if (spec["resources"]["requests"]) {
       status["allocatedResources"].Set(CopyOf(spec["resources"]["requests"]));
@@ -238,10 +239,9 @@ void WriteAddresses(Mut status, const PodRecord& record, Value previous) {
 void WriteContainers(Mut status, const PodRecord& record) {
   bool has_init = false;
   for (const ContainerState& container : record.containers)
-    has_init = has_init || container.kind != ContainerKind::kRegular;
+    has_init = has_init || IsInit(container.kind);
   for (const ContainerState& container : record.containers) {
-    const bool regular = container.kind == ContainerKind::kRegular;
-    const Mut list = status[regular ? "containerStatuses" : "initContainerStatuses"];
+    const Mut list = status[ListOf(container.kind).statuses];
     WriteContainer(list.Append(), record, container, has_init);
   }
 }

@@ -185,8 +185,7 @@ void PodWorker::Stopped() {
 // Once a Pod is initialised, a container without an end counts as failed (status manager,
 // TerminatePod).
 void PodWorker::MarkUnstarted() {
-  const bool has_init =
-      !record_.containers.empty() && record_.containers[0].kind != ContainerKind::kRegular;
+  const bool has_init = !record_.containers.empty() && IsInit(record_.containers[0].kind);
   if (has_init && !initialised_) return;
   for (ContainerState& container : record_.containers) {
     if (container.kind != ContainerKind::kRegular || container.done()) continue;

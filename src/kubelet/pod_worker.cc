@@ -69,10 +69,10 @@ void PodWorker::PodEvent(client::EventKind kind, std::string_view reason,
 
 void PodWorker::ContainerEventTold(const ContainerState& container, client::EventKind kind,
                                    std::string_view reason, std::string_view message) {
-  const char* list = container.kind == ContainerKind::kRegular ? "containers" : "initContainers";
   parts_.events.Tell(
-      client::ReferenceTo(record_.pod, fmt::format("spec.{}{{{}}}", list, container.name)), kind,
-      reason, message);
+      client::ReferenceTo(
+          record_.pod, fmt::format("spec.{}{{{}}}", ListOf(container.kind).spec, container.name)),
+      kind, reason, message);
 }
 
 EnvFacts PodWorker::Facts(Value container, const Object& node) const {
@@ -229,7 +229,7 @@ void PodWorker::RefreshVolumesLater() {
 // The sidecars and init containers in their order. True once the others may run.
 bool PodWorker::SyncInit() {
   for (ContainerState& container : record_.containers) {
-    if (container.kind == ContainerKind::kRegular) break;
+    if (!IsInit(container.kind)) break;
     if (container.kind == ContainerKind::kSidecar) {
       if (!container.running()) Ensure(container);
       if (!initialised_ && !container.started) return false;
@@ -250,6 +250,9 @@ bool PodWorker::SyncInit() {
 void PodWorker::Sync() {
   if (stage_ != Stage::kRunning) return;
   Tell();
+  // Before all others: they are to be there also where init containers hang.
+  for (ContainerState& container : record_.containers)
+    if (container.kind == ContainerKind::kEphemeral) Ensure(container);
   if (!SyncInit() || stage_ != Stage::kRunning) return;
   bool all_over = true;
   for (ContainerState& container : record_.containers) {
@@ -297,6 +300,7 @@ void PodWorker::Update(Object pod) {
   if (deleted && !was_deleted) return Stop(DeletionGrace());
   if (stage_ == Stage::kStopping && deleted) return Stop(DeletionGrace());
   if (!admitted_) return;
+  if (AddEphemeralContainers(record_, parts_.client.executor().clock().Now())) SyncSoon();
   ArmDeadline();
   Tell();
 }

@@ -131,9 +131,12 @@ void Prober::Probe(const std::shared_ptr<Beat>& beat) {
     runtime_.Probe(TcpProbe{id_, std::string(tcp["host"].AsString()),
                             ResolvePort(tcp["port"], container_), timeout},
                    done);
+  } else if (const Value grpc = spec["grpc"]) {
+    runtime_.Probe(GrpcProbe{id_, ResolvePort(grpc["port"], container_),
+                             std::string(grpc["service"].AsString()), timeout},
+                   done);
   } else {
-    loop_.Post(
-        [done] { done({false, "this kind of probe is not supported by the simulated kubelet"}); });
+    loop_.Post([done] { done({false, "missing probe handler"}); });
   }
 }
 

@@ -190,7 +190,7 @@ std::optional<BuiltinScript> MakeBuiltin(const ProcessCore& core, const Containe
 }
 
 ContainerInput ProcessContainer::input(bool hold) const {
-  return {*core_.toolbox, core_.identity, sandbox_->spec(), spec_, hold};
+  return {*core_.toolbox, core_.identity, sandbox_->spec(), spec_, hold, beside_};
 }
 
 std::string ProcessContainer::root() const { return core_.directory + "/containers/" + spec_.id; }
@@ -210,8 +210,25 @@ void ProcessContainer::Start() {
   }
   const Toolbox::Program program = core_.toolbox->Resolve(spec_);
   if (!program.runs) return StartSimulated(program.why);
+  if (!spec_.target.empty() && core_.level == Level::kBubblewrap) return StartBeside();
   if (Status started = StartProgram(false); !started)
     End(kStartErrorCode, 0, "StartError", started.error().message);
+}
+
+// Among the processes of another container.
+void ProcessContainer::StartBeside() {
+  const auto fail = [this](const std::string& why) {
+    End(kStartErrorCode, 0, "StartError", "target container: " + why);
+  };
+  const auto target = core_.Find(spec_.target);
+  if (!target) return fail(fmt::format("container {} is not running", spec_.target));
+  target->WhenEnterable([weak = weak_from_this(), fail](Result<pid_t> pid) {
+    const auto self = weak.lock();
+    if (!self || self->ended_) return;
+    if (!pid) return fail(pid.error().message);
+    self->beside_ = *pid;
+    if (Status started = self->StartProgram(false); !started) fail(started.error().message);
+  });
 }
 
 Result<Stdio> ProcessContainer::MakeStdio() {

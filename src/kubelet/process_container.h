@@ -99,6 +99,7 @@ class ProcessContainer : public std::enable_shared_from_this<ProcessContainer> {
   Result<SpawnRequest> MakeRequest(bool hold, Stdio stdio);
   Result<Stdio> MakeStdio();
   std::unique_ptr<InputPump> MakeInput(Fd fd);
+  void StartBeside();
   void StartSimulated(std::string why);
   void StartBuiltin(BuiltinScript script);
   void StepBuiltin();
@@ -119,6 +120,7 @@ class ProcessContainer : public std::enable_shared_from_this<ProcessContainer> {
   std::unique_ptr<InputPump> input_;
   Fd terminal_;        // for its size
   std::string early_;  // the first output: a sandbox that cannot be built complains there
+  pid_t beside_ = 0;   // of the target's processes
   std::set<AttachSession*> attached_;
   std::vector<std::function<void(Result<pid_t>)>> waiting_for_body_;
   std::optional<BuiltinScript> script_;

@@ -11,10 +11,12 @@ inline constexpr size_t kProbeBodyMax = 10 * 1024;  // kubelet's limit for a pro
 
 void RunHttpProbe(ProcessCore& core, std::shared_ptr<ProcessSandbox> sandbox, HttpProbe probe,
                   ProbeCallback done);
+void RunGrpcProbe(ProcessCore& core, std::shared_ptr<ProcessSandbox> sandbox, GrpcProbe probe,
+                  ProbeCallback done);
 void RunTcpProbe(ProcessCore& core, std::shared_ptr<ProcessSandbox> sandbox, TcpProbe probe,
                  ProbeCallback done);
-// Connects to a port of the Pod; `address` empty: localhost, first IPv4, then IPv6.
-void Dial(ProcessCore& core, std::shared_ptr<ProcessSandbox> sandbox, std::string address,
-          uint16_t port, Duration timeout, std::function<void(Result<Fd>)> done);
+// Connects to a port of the Pod at localhost, first by IPv4, then by IPv6.
+void DialLocalhost(ProcessCore& core, std::shared_ptr<ProcessSandbox> sandbox, uint16_t port,
+                   std::function<void(Result<Fd>)> done);
 
 }  // namespace sextant::kubelet

@@ -35,6 +35,19 @@ bool ValidId(const std::string& id) {
              std::string::npos;
 }
 
+// Why nothing listens in a Pod where nothing really runs; empty if something does.
+std::string WhoIsSimulated(const ProcessCore& core, const std::string& sandbox) {
+  std::vector<std::string> names;
+  for (const auto& [id, container] : core.containers) {
+    if (container->spec().sandbox_uid != sandbox || !container->running()) continue;
+    if (!container->simulated()) return {};
+    names.push_back(container->spec().name);
+  }
+  if (names.empty()) return {};
+  return fmt::format("nothing really runs in the container {}: it is simulated",
+                     fmt::join(names, ", "));
+}
+
 // Whether another user may pass through all directories down to `path`.
 bool OthersCanReach(const fs::path& path) {
   fs::path at;
@@ -396,22 +409,32 @@ ProbeCallback Delivered(ProcessCore* core, ProbeCallback done) {
 
 }  // namespace
 
+namespace {
+
+// Through a socket in the Pod of the container.
+template <typename P>
+void ProbeBySocket(ProcessCore* core, P probe, ProbeCallback done,
+                   void (*run)(ProcessCore&, std::shared_ptr<ProcessSandbox>, P, ProbeCallback)) {
+  core->loop->Post([core, probe = std::move(probe), done = std::move(done), run]() mutable {
+    ProbeCallback reply = Delivered(core, std::move(done));
+    if (auto sandbox = Probed(*core, probe.container_id, reply)) {
+      run(*core, std::move(sandbox), std::move(probe), std::move(reply));
+    }
+  });
+}
+
+}  // namespace
+
 void ProcessRuntime::Probe(HttpProbe probe, ProbeCallback done) {
-  core_->loop->Post(
-      [core = core_.get(), probe = std::move(probe), done = std::move(done)]() mutable {
-        ProbeCallback reply = Delivered(core, std::move(done));
-        if (auto sandbox = Probed(*core, probe.container_id, reply))
-          RunHttpProbe(*core, std::move(sandbox), std::move(probe), std::move(reply));
-      });
+  ProbeBySocket(core_.get(), std::move(probe), std::move(done), RunHttpProbe);
 }
 
 void ProcessRuntime::Probe(TcpProbe probe, ProbeCallback done) {
-  core_->loop->Post(
-      [core = core_.get(), probe = std::move(probe), done = std::move(done)]() mutable {
-        ProbeCallback reply = Delivered(core, std::move(done));
-        if (auto sandbox = Probed(*core, probe.container_id, reply))
-          RunTcpProbe(*core, std::move(sandbox), std::move(probe), std::move(reply));
-      });
+  ProbeBySocket(core_.get(), std::move(probe), std::move(done), RunTcpProbe);
+}
+
+void ProcessRuntime::Probe(GrpcProbe probe, ProbeCallback done) {
+  ProbeBySocket(core_.get(), std::move(probe), std::move(done), RunGrpcProbe);
 }
 
 void ProcessRuntime::Probe(ExecProbe probe, ProbeCallback done) {
@@ -450,7 +473,11 @@ void ProcessRuntime::DialPort(std::string sandbox_uid, uint16_t port,
         };
         const auto sandbox = core->FindSandbox(uid);
         if (!sandbox) return reply(Fail(UnknownSandbox(uid)));
-        Dial(*core, sandbox, "", port, Duration{0}, reply);
+        const std::string simulated = WhoIsSimulated(*core, uid);
+        DialLocalhost(*core, sandbox, port, [reply, simulated](Result<Fd> fd) {
+          if (!fd && !simulated.empty()) fd.error().message += "(" + simulated + ")";
+          reply(std::move(fd));
+        });
       });
 }
 

@@ -49,6 +49,7 @@ class ProcessRuntime : public Runtime {
   std::shared_ptr<Session> Attach(AttachSpec spec, SessionCallbacks callbacks) override;
   void Probe(HttpProbe probe, ProbeCallback done) override;
   void Probe(TcpProbe probe, ProbeCallback done) override;
+  void Probe(GrpcProbe probe, ProbeCallback done) override;
   void Probe(ExecProbe probe, ProbeCallback done) override;
   void DialPort(std::string sandbox_uid, uint16_t port,
                 std::function<void(Result<int>)> done) override;

@@ -462,6 +462,46 @@ TEST_F(Bubblewrap, Probes) {
   EXPECT_EQ(failed.output, "sick\n");
 }
 
+// Servers that say the same to everybody: SETTINGS, then an answer to stream 1.
+TEST_F(Bubblewrap, GrpcProbes) {
+  const std::string settings("\0\0\0\x04\0\0\0\0\0", 9);
+  const std::string headers("\0\0\x01\x01\x04\0\0\0\x01\x88", 10);
+  const std::string serving("\0\0\x07\0\x01\0\0\0\x01\0\0\0\0\x02\x08\x01", 16);
+  std::string sick = serving;
+  sick.back() = 2;
+  // grpc-status: 12
+  const std::string unknown(
+      "\0\0\x11\x01\x05\0\0\0\x01\x88\0\x0bgrpc-status\x02"
+      "12",
+      26);
+  const auto serve = [&](uint16_t port, const std::string& bytes) {
+    host_.Started(host_.Start(
+        {.argv = {"nc", "-ll", "-p", std::to_string(port), "-e", "sh", "-c",
+                  "cat /answer; sleep 5"},
+         .mounts = {{.kind = Mount::Kind::kFile, .container_path = "/answer", .content = bytes}}}));
+  };
+  serve(5001, settings + headers + serving);
+  serve(5002, settings + headers + sick);
+  serve(5003, settings + unknown);
+  serve(5004, "HTTP/1.1 400 Bad Request\r\n\r\n");
+  const std::string id = host_.Start({.argv = {"sleep", "1000"}});
+  host_.Started(id);
+  const auto probe = [&](uint16_t port, Duration timeout) {
+    return host_.Probe(GrpcProbe{.container_id = id, .port = port, .timeout = timeout});
+  };
+  host_.WaitFor([&] { return probe(5001, 10s).success; });
+  EXPECT_EQ(probe(5002, 10s).output, "service unhealthy (responded with \"NOT_SERVING\")");
+  EXPECT_EQ(probe(5003, 10s).output,
+            "error: this server does not implement the grpc health protocol "
+            "(grpc.health.v1.Health): ");
+  for (const uint16_t port : {uint16_t{5004}, uint16_t{5005}}) {
+    EXPECT_EQ(probe(port, 100ms).output,
+              fmt::format("timeout: failed to connect service \"10.244.0.5:{}\" within 100ms: "
+                          "context deadline exceeded",
+                          port));
+  }
+}
+
 TEST_F(Bubblewrap, ContainersOfAPodShareItsNetwork) {
   const std::string id =
       host_.Start({.argv = {"nc", "-l", "-p", "7000", "-e", "echo", "hi there"}});
@@ -469,6 +509,28 @@ TEST_F(Bubblewrap, ContainersOfAPodShareItsNetwork) {
   EXPECT_EQ(host_.LogOf(
                 {.argv = {"sh", "-c", "until nc 127.0.0.1 7000 2>/dev/null; do sleep 0.05; done"}}),
             "hi there\n");
+}
+
+TEST_F(Bubblewrap, AContainerBesideAnotherSeesItsProcesses) {
+  const std::string id = host_.Start({.argv = {"sleep", "12345"}});
+  host_.Started(id);
+  EXPECT_EQ(host_.LogOf({.argv = {"sh", "-c", "tr '\\0' ' ' </proc/1/cmdline"}, .target = id}),
+            "sleep 12345 \n");
+  // Its end is not the other's.
+  EXPECT_EQ(host_.RunToEnd({.argv = {"sh", "-c", "exit 7"}, .target = id}).exit_code, 7);
+  const std::string shell = host_.Start({.argv = {"sleep", "1000"}, .target = id});
+  host_.Started(shell);
+  EXPECT_EQ(host_.Exec({.container_id = shell, .argv = {"sh", "-c", "cat /proc/1/comm"}}).out,
+            "sleep\n");
+  host_.runtime().StopContainer(shell, SIGKILL, 0s);
+  EXPECT_EQ(host_.Ended(shell).exit_code, 137);
+  EXPECT_EQ(host_.Exec({.container_id = id, .argv = {"echo", "lives"}}).out, "lives\n");
+  // Without processes to see there is no start.
+  EXPECT_EQ(host_.RunToEnd({.argv = {"true"}, .target = shell}).reason, "StartError");
+  // Beside a simulated one there is only what stands in for it.
+  const std::string simulated = host_.Start({.image = "nginx", .argv = {}});
+  host_.Started(simulated);
+  EXPECT_EQ(host_.RunToEnd({.argv = {"true"}, .target = simulated}).exit_code, 0);
 }
 
 TEST_F(Bubblewrap, PortForwardReachesThePod) {
@@ -493,15 +555,26 @@ TEST_F(Bubblewrap, PortForwardReachesThePod) {
     return true;
   });
   EXPECT_EQ(got, "ping\n");
-  EXPECT_FALSE(host_.Dial("pod", 7002));
+  const Result<int> silent = host_.Dial("pod", 7002);
+  ASSERT_FALSE(silent);
+  EXPECT_EQ(silent.error().message,
+            "failed to connect to localhost:7002 inside namespace \"pod\", IPv4: dial tcp4 "
+            "127.0.0.1:7002: connect: connection refused IPv6 dial tcp6 [::1]:7002: connect: "
+            "connection refused ");
   EXPECT_FALSE(host_.Dial("unknown", 7001));
 }
 
 TEST_F(Bubblewrap, ExecEntersASimulatedContainer) {
-  const std::string id = host_.Start({.image = "nginx", .argv = {}});
+  const std::string id = host_.Start({.name = "web", .image = "nginx", .argv = {}});
   EXPECT_TRUE(host_.Started(id).simulated);
   EXPECT_EQ(host_.Exec({.container_id = id, .argv = {"echo", "inside"}}).out, "inside\n");
   EXPECT_TRUE(host_.Probe(HttpProbe{.container_id = id, .port = 80}).success);
+  const Result<int> port = host_.Dial("pod", 80);
+  ASSERT_FALSE(port);
+  EXPECT_EQ(port.error().message,
+            "failed to connect to localhost:80 inside namespace \"pod\", IPv4: dial tcp4 "
+            "127.0.0.1:80: connect: connection refused IPv6 dial tcp6 [::1]:80: connect: "
+            "connection refused (nothing really runs in the container web: it is simulated)");
   host_.runtime().StopContainer(id, SIGKILL, 0s);
   EXPECT_EQ(host_.Ended(id).exit_code, 137);
 }

@@ -87,6 +87,9 @@ struct ContainerSpec {
   bool stdin_open = false;  // a standard input that Attach can write to; else /dev/null
   bool stdin_once = false;  // the first Attach that closes its input closes the container's
   std::string log_path;     // file in CRI format; empty: no log
+  // The id of a running container of the same sandbox whose processes this one is to see and be
+  // among, where containers have processes of their own to see (bubblewrap).
+  std::string target;
   // Simulated: starts, is ready, and runs until stopped or for `run_for`, then ends with
   // `simulated_exit_code`. A program that the toolbox lacks is simulated too.
   bool simulated = false;
@@ -174,6 +177,12 @@ struct TcpProbe {
   uint16_t port = 0;
   Duration timeout{1'000'000'000};
 };
+struct GrpcProbe {
+  std::string container_id;
+  uint16_t port = 0;
+  std::string service;
+  Duration timeout{1'000'000'000};
+};
 struct ExecProbe {
   std::string container_id;
   std::vector<std::string> argv;
@@ -219,6 +228,7 @@ class Runtime {
 
   virtual void Probe(HttpProbe probe, ProbeCallback done) = 0;
   virtual void Probe(TcpProbe probe, ProbeCallback done) = 0;
+  virtual void Probe(GrpcProbe probe, ProbeCallback done) = 0;
   virtual void Probe(ExecProbe probe, ProbeCallback done) = 0;
 
   // A connected, non-blocking stream socket to a port in the sandbox; the caller owns and closes

@@ -215,6 +215,10 @@ void SimulatedRuntime::Probe(TcpProbe probe, ProbeCallback done) {
   Probe(ExecProbe{.container_id = std::move(probe.container_id)}, std::move(done));
 }
 
+void SimulatedRuntime::Probe(GrpcProbe probe, ProbeCallback done) {
+  Probe(ExecProbe{.container_id = std::move(probe.container_id)}, std::move(done));
+}
+
 void SimulatedRuntime::Probe(ExecProbe probe, ProbeCallback done) {
   Post([id = std::move(probe.container_id), done = std::move(done)](State& state) {
     const bool running = state.Running(id) != nullptr;

@@ -37,6 +37,7 @@ class SimulatedRuntime : public Runtime {
   // Probes succeed while the container runs.
   void Probe(HttpProbe probe, ProbeCallback done) override;
   void Probe(TcpProbe probe, ProbeCallback done) override;
+  void Probe(GrpcProbe probe, ProbeCallback done) override;
   void Probe(ExecProbe probe, ProbeCallback done) override;
   void DialPort(std::string sandbox_uid, uint16_t port,
                 std::function<void(Result<int>)> done) override;

@@ -10,28 +10,30 @@ namespace sextant::kubelet {
 namespace {
 
 constexpr char kProtocol[] = "v4.channel.k8s.io";
+constexpr char kSpdyProtocol[] = "portforward.k8s.io";
 constexpr size_t kMaxPorts = 100;
 
 // Port i has channel 2i for data and 2i+1 for errors; both begin with the port's number, low byte
-// first (kubelet's portforward/websocket.go).
+// first (cri-streaming's portforward/websocket.go).
 class Forwarding : public std::enable_shared_from_this<Forwarding> {
  public:
-  Forwarding(net::IoThread& io, std::shared_ptr<net::WebSocket> socket, std::vector<uint16_t> ports)
-      : io_(io), socket_(std::move(socket)), ports_(std::move(ports)), streams_(ports_.size()) {}
+  Forwarding(ForwardTarget target, std::shared_ptr<net::WebSocket> socket,
+             std::vector<uint16_t> ports)
+      : target_(std::move(target)),
+        socket_(std::move(socket)),
+        ports_(std::move(ports)),
+        streams_(ports_.size()) {}
 
   // On the I/O thread, as all that follows.
-  void Start(const NodeRef& node, Loop& loop, const std::string& sandbox) {
+  void Start() {
     for (size_t i = 0; i < ports_.size(); ++i) {
       const std::string number = {static_cast<char>(ports_[i] & 255),
                                   static_cast<char>(ports_[i] >> 8)};
       Send(2 * i, number);
       Send(2 * i + 1, number);
-      loop.Post([node, sandbox, port = ports_[i], self = shared_from_this(), i] {
-        const auto kubelet = node.lock();
-        if (!kubelet) return;
-        (*kubelet)->runtime().DialPort(sandbox, port, [self, i](Result<int> fd) {
-          self->io_.Post([self, i, fd] { self->OnDialled(i, fd); });
-        });
+      target_.Dial(ports_[i], [self = shared_from_this(),
+                               i](const Result<std::shared_ptr<net::ByteStream>>& stream) {
+        self->OnDialled(i, stream);
       });
     }
     socket_->Start({[self = shared_from_this()](bool, std::string message) {
@@ -41,15 +43,14 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   }
 
  private:
-  void OnDialled(size_t i, const Result<int>& fd) {
-    if (!fd) {
-      Send(2 * i + 1,
-           fmt::format("error forwarding port {} to pod: {}", ports_[i], fd.error().message));
+  void OnDialled(size_t i, const Result<std::shared_ptr<net::ByteStream>>& dialled) {
+    if (!dialled) {
+      Send(2 * i + 1, target_.Failure(ports_[i], dialled.error()));
       return;
     }
-    auto stream = net::AdoptSocket(io_, *fd);
     if (closed_) return;
-    streams_[i] = stream;
+    streams_[i] = *dialled;
+    const auto& stream = *dialled;
     stream->Start({[self = shared_from_this(), i](std::string_view bytes) {
                      if (!self->Send(2 * i, bytes)) self->socket_->Close(net::WsClose::kTooBig);
                    },
@@ -91,7 +92,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
       if (stream) stream->Close();
   }
 
-  net::IoThread& io_;
+  const ForwardTarget target_;
   const std::shared_ptr<net::WebSocket> socket_;
   const std::vector<uint16_t> ports_;
   std::vector<std::shared_ptr<net::ByteStream>> streams_;
@@ -101,24 +102,47 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
 
 }  // namespace
 
-void ServePortForward(NodeRef node, Loop& loop, net::IoThread& io, std::string sandbox,
-                      std::vector<uint16_t> ports, const std::vector<std::string>& protocols,
-                      std::shared_ptr<net::ResponseWriter> writer) {
+void ForwardTarget::Dial(uint16_t port,
+                         std::function<void(Result<std::shared_ptr<net::ByteStream>>)> done) const {
+  loop->Post([node = node, to = io, sandbox = sandbox, port, done = std::move(done)] {
+    const auto finish = [to, done](Result<int> fd) {
+      to->Post([to, done, fd] {
+        if (!fd) return done(Fail(fd.error()));
+        done(net::AdoptSocket(*to, *fd));
+      });
+    };
+    const auto kubelet = node.lock();
+    if (!kubelet) return finish(Fail(ServiceUnavailable("the node is not running")));
+    (*kubelet)->runtime().DialPort(sandbox, port, finish);
+  });
+}
+
+std::string ForwardTarget::Failure(uint16_t port, const Error& error) const {
+  return fmt::format("error forwarding port {} to pod {}, uid : {}", port, sandbox, error.message);
+}
+
+void ServePortForward(ForwardTarget target, const std::vector<uint16_t>& ports,
+                      const net::Request& request, std::shared_ptr<net::ResponseWriter> writer) {
+  if (IsSpdyUpgrade(request) || IsSpdyTunnel(request)) {
+    return UpgradeToSpdy(request, kSpdyProtocol, writer,
+                         [target = std::move(target)](std::shared_ptr<net::ByteStream> client) {
+                           ForwardOverSpdy(target, std::move(client));
+                         });
+  }
   if (ports.empty() || ports.size() > kMaxPorts) {
     return SendText(*writer, 400, "query parameter \"port\" is required");
   }
+  const std::vector<std::string> protocols = request.WebSocketProtocols();
   if (std::find(protocols.begin(), protocols.end(), kProtocol) == protocols.end()) {
     return SendText(*writer, 400,
-                    "this kubelet forwards ports over WebSocket channels (v4.channel.k8s.io), not "
-                    "over tunnelled SPDY");
+                    "this kubelet forwards ports over SPDY/3.1+portforward.k8s.io and "
+                    "v4.channel.k8s.io");
   }
   net::ResponseWriter& upgrading = *writer;
-  upgrading.UpgradeWebSocket(kProtocol, [node = std::move(node), &loop, &io,
-                                         sandbox = std::move(sandbox), ports = std::move(ports),
+  upgrading.UpgradeWebSocket(kProtocol, [target = std::move(target), ports,
                                          writer](std::shared_ptr<net::WebSocket> socket) mutable {
-    if (!socket) return;  // on the I/O thread of the connection, which is `io`
-    std::make_shared<Forwarding>(io, std::move(socket), std::move(ports))
-        ->Start(node, loop, sandbox);
+    if (!socket) return;  // on the I/O thread of the connection, which is the target's
+    std::make_shared<Forwarding>(std::move(target), std::move(socket), std::move(ports))->Start();
   });
 }
 

@@ -245,6 +245,10 @@ class ScriptedRuntime : public Runtime {
   std::shared_ptr<Session> Attach(AttachSpec, SessionCallbacks) override { return nullptr; }
   void Probe(HttpProbe, ProbeCallback done) override { Answer(std::move(done)); }
   void Probe(TcpProbe, ProbeCallback done) override { Answer(std::move(done)); }
+  void Probe(GrpcProbe probe, ProbeCallback done) override {
+    grpc_probes.push_back(std::move(probe));
+    Answer(std::move(done));
+  }
   void Probe(ExecProbe, ProbeCallback done) override { Answer(std::move(done)); }
   void DialPort(std::string, uint16_t, std::function<void(Result<int>)>) override {}
   void Stats(std::string, std::function<void(Result<ContainerStats>)>) override {}
@@ -263,6 +267,7 @@ class ScriptedRuntime : public Runtime {
   std::map<std::string, Container> containers;
   std::vector<std::string> started;
   std::vector<std::vector<std::string>> execs;
+  std::vector<GrpcProbe> grpc_probes;
   bool ends_when_told = true;
   bool probes_pass = true;
 

@@ -10,6 +10,7 @@
 #include "base/version.h"
 #include "client/informer.h"
 #include "controllers/controllers.h"
+#include "lab/api_service.h"
 #include "lab/bootstrap.h"
 #include "lab/node_set.h"
 #include "lab/pools.h"
@@ -182,8 +183,11 @@ Status Lab::Parts::BootstrapCluster() {
   admin_client = api->Client(SystemUser("system:apiserver", {"system:masters"}), core);
   Answer<Status> done;
   core.Post([&] {
-    Bootstrap(*admin_client, BootstrapObjects(config),
-              [&](Status status) { done.Set(std::move(status)); });
+    Bootstrap(*admin_client, BootstrapObjects(config), [&](Status status) {
+      if (!status) return done.Set(std::move(status));
+      PublishApiServer(*admin_client, ApiServerEndpoint(listener->endpoint()),
+                       [&](Status published) { done.Set(std::move(published)); });
+    });
   });
   ASSIGN_OR_RETURN(Status status, done.Wait(kStartLimit, "bootstrapping the cluster"));
   return status;

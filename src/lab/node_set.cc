@@ -130,6 +130,11 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
     ClientFor(node)->OpenWebSocket(std::move(request), std::move(done));
   }
 
+  void OpenUpgrade(const std::string& node, net::UpgradeRequest request,
+                   net::HttpClient::UpgradeDone done) override {
+    ClientFor(node)->OpenUpgrade(std::move(request), std::move(done));
+  }
+
  private:
   struct Node {
     explicit Node(Loop& loop) : machine(loop) {}
@@ -291,6 +296,11 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
 };
 
 }  // namespace
+
+std::string NodeIp(size_t index) {
+  const size_t host = index + 2;  // .1 is the gateway, as in kind's network
+  return fmt::format("172.18.{}.{}", host / 254, host % 254 + 1);
+}
 
 Result<std::unique_ptr<NodeSet>> NodeSet::Make(NodeSetParts parts) {
   auto nodes = std::make_unique<SimulatedNodes>(parts);

@@ -55,6 +55,11 @@ struct HttpClient::Impl : ClientConnection::Host, std::enable_shared_from_this<H
   void Submit(const std::shared_ptr<CallState>& call, ClientConnection& connection);
   void GiveUp(const std::shared_ptr<CallState>& call, Error error);
   void Settle(CallState& call);
+  template <typename Done>
+  std::shared_ptr<Call> Refuse(Done done);
+  UpgradePlan PlanUpgrade(const std::string& method, const std::string& target,
+                          Headers headers) const;
+  std::shared_ptr<Call> Keep(std::shared_ptr<Upgrade> upgrade);
   void ArmSweep();
   void CloseAll();
 
@@ -291,25 +296,42 @@ std::shared_ptr<Call> HttpClient::Stream(ClientRequest request, StreamCallbacks 
   return impl_->Launch(std::move(call));
 }
 
-std::shared_ptr<Call> HttpClient::OpenWebSocket(WebSocketRequest request, WebSocketDone done) {
-  Impl& impl = *impl_;
-  if (impl.broken) {
-    impl.results.Post(
-        [error = *impl.broken, done = std::move(done)]() mutable { done(Fail(std::move(error))); });
-    return std::make_shared<CallState>(ClientRequest{}, impl.results);
-  }
-  auto upgrade = StartUpgrade(impl.io, impl.results,
-                              {.connect = impl.Plan(false),
-                               .head = impl.Head("GET", request.target, std::move(request.headers)),
-                               .protocols = std::move(request.protocols),
-                               .headers_timeout = impl.options.headers_timeout,
-                               .max_header_bytes = impl.options.max_header_bytes},
-                              std::move(done));
-  impl.poster->Post([self = impl_, weak = std::weak_ptr(upgrade)] {
+// A call that ends at once: the client's options are no good.
+template <typename Done>
+std::shared_ptr<Call> HttpClient::Impl::Refuse(Done done) {
+  results.Post(
+      [error = *broken, done = std::move(done)]() mutable { done(Fail(std::move(error))); });
+  return std::make_shared<CallState>(ClientRequest{}, results);
+}
+
+UpgradePlan HttpClient::Impl::PlanUpgrade(const std::string& method, const std::string& target,
+                                          Headers headers) const {
+  return {.connect = Plan(false),
+          .head = Head(method, target, std::move(headers)),
+          .headers_timeout = options.headers_timeout,
+          .max_header_bytes = options.max_header_bytes};
+}
+
+std::shared_ptr<Call> HttpClient::Impl::Keep(std::shared_ptr<Upgrade> upgrade) {
+  poster->Post([self = shared_from_this(), weak = std::weak_ptr(upgrade)] {
     std::erase_if(self->upgrades, [](const auto& w) { return w.expired(); });
     self->upgrades.push_back(weak);
   });
   return upgrade;
+}
+
+std::shared_ptr<Call> HttpClient::OpenWebSocket(WebSocketRequest request, WebSocketDone done) {
+  if (impl_->broken) return impl_->Refuse(std::move(done));
+  UpgradePlan plan = impl_->PlanUpgrade("GET", request.target, std::move(request.headers));
+  return impl_->Keep(StartWebSocket(impl_->io, impl_->results, std::move(plan), request.protocols,
+                                    std::move(done)));
+}
+
+std::shared_ptr<Call> HttpClient::OpenUpgrade(UpgradeRequest request, UpgradeDone done) {
+  if (impl_->broken) return impl_->Refuse(std::move(done));
+  UpgradePlan plan = impl_->PlanUpgrade(request.method, request.target, std::move(request.headers));
+  plan.to = std::move(request.to);
+  return impl_->Keep(StartUpgrade(impl_->io, impl_->results, std::move(plan), std::move(done)));
 }
 
 }  // namespace sextant::net

@@ -74,6 +74,18 @@ struct WebSocketRequest {
   std::vector<std::string> protocols;
 };
 
+// A connection that is to speak something else: SPDY.
+struct UpgradeRequest {
+  std::string method = "POST";
+  std::string target = "/";
+  Headers headers;
+  std::string to;  // "SPDY/3.1"
+};
+struct Upgraded {
+  Headers headers;  // of the answer
+  std::shared_ptr<ByteStream> stream;
+};
+
 // No HTTP answer: code 0, no reason.
 Error TransportError(std::string message);
 inline bool IsTransportError(const Error& error) { return error.code == 0; }
@@ -84,6 +96,7 @@ class HttpClient {
   // The WebSocket's handlers run on the I/O thread; `done` on `results`. An answer other than 101
   // is an Error with its status as code and its body as message.
   using WebSocketDone = std::move_only_function<void(Result<std::shared_ptr<WebSocket>>)>;
+  using UpgradeDone = std::move_only_function<void(Result<Upgraded>)>;  // likewise
 
   HttpClient(IoThread& io, Executor& results, ClientOptions options);
   ~HttpClient();  // calls still open end with an Error
@@ -93,6 +106,7 @@ class HttpClient {
   std::shared_ptr<Call> Do(ClientRequest request, Done done);
   std::shared_ptr<Call> Stream(ClientRequest request, StreamCallbacks callbacks);
   std::shared_ptr<Call> OpenWebSocket(WebSocketRequest request, WebSocketDone done);
+  std::shared_ptr<Call> OpenUpgrade(UpgradeRequest request, UpgradeDone done);
 
  private:
   struct Impl;

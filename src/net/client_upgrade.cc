@@ -17,7 +17,7 @@ class Upgrader : public TransportOwner,
                  private ClientSession::Events,
                  public std::enable_shared_from_this<Upgrader> {
  public:
-  Upgrader(IoThread& io, Executor& results, UpgradePlan plan, HttpClient::WebSocketDone done)
+  Upgrader(IoThread& io, Executor& results, UpgradePlan plan, HttpClient::UpgradeDone done)
       : io_(io),
         poster_(io.poster()),
         results_(results),
@@ -26,15 +26,8 @@ class Upgrader : public TransportOwner,
         session_(NewH1ClientSession(plan_.max_header_bytes, *this)) {}
 
   void Begin() {
-    uint8_t nonce[16];
-    SecureBytes(nonce);
-    key_ = Base64({reinterpret_cast<const char*>(nonce), sizeof nonce});
-    Headers& headers = plan_.head.headers;
-    headers.Set("connection", "Upgrade");
-    headers.Set("upgrade", "websocket");
-    headers.Set("sec-websocket-version", "13");
-    headers.Set("sec-websocket-key", key_);
-    for (const std::string& p : plan_.protocols) headers.Add("sec-websocket-protocol", p);
+    plan_.head.headers.Set("connection", "Upgrade");
+    plan_.head.headers.Set("upgrade", plan_.to);
     Connect(io_, std::move(plan_.connect), [self = shared_from_this()](Result<Connected> result) {
       self->OnConnected(std::move(result));
     });
@@ -93,19 +86,16 @@ class Upgrader : public TransportOwner,
     Finish(Fail(Error{.code = status_, .message = body_}));
   }
   void Accept() {
-    const std::string protocol(headers_.Get("sec-websocket-protocol"));
-    if (!headers_.HasToken("upgrade", "websocket") ||
-        headers_.Get("sec-websocket-accept") != WebSocketAccept(key_)) {
-      return Finish(Fail(TransportError("the server's WebSocket handshake is wrong")));
+    if (!headers_.HasToken("upgrade", plan_.to)) {
+      return Finish(Fail(TransportError("the server upgraded to another protocol")));
     }
-    if (!protocol.empty() && std::find(plan_.protocols.begin(), plan_.protocols.end(), protocol) ==
-                                 plan_.protocols.end()) {
-      return Finish(Fail(TransportError("the server chose a protocol that was not offered")));
+    if (plan_.check) {
+      if (const Status good = plan_.check(headers_); !good) return Finish(Fail(good.error()));
     }
     auto stream = StreamOver(std::exchange(transport_, nullptr), peer_, {}, session_->TakeRest());
-    Finish(WebSocketOver(io_, std::move(stream), WsDecoder::Role::kClient, protocol));
+    Finish(Upgraded{std::move(headers_), std::move(stream)});
   }
-  void Finish(Result<std::shared_ptr<WebSocket>> result) {
+  void Finish(Result<Upgraded> result) {
     if (std::exchange(finished_, true)) return;
     io_.Cancel(timer_);
     const auto self = std::exchange(self_, nullptr);
@@ -123,14 +113,13 @@ class Upgrader : public TransportOwner,
   const std::shared_ptr<Executor> poster_;
   Executor& results_;
   UpgradePlan plan_;
-  HttpClient::WebSocketDone done_;
+  HttpClient::UpgradeDone done_;
   std::atomic<bool> cancelled_{false};
   // I/O thread only.
   std::unique_ptr<ClientSession> session_;
   std::shared_ptr<Upgrader> self_;
   std::shared_ptr<Transport> transport_;
   Peer peer_;
-  std::string key_;
   int status_ = 0;
   Headers headers_;
   std::string body_;
@@ -138,13 +127,50 @@ class Upgrader : public TransportOwner,
   bool finished_ = false;
 };
 
+// Whether the answer is a handshake for `key` that chose one of `protocols`, or none.
+Status CheckHandshake(const Headers& headers, const std::string& key,
+                      const std::vector<std::string>& protocols) {
+  if (headers.Get("sec-websocket-accept") != WebSocketAccept(key)) {
+    return Fail(TransportError("the server's WebSocket handshake is wrong"));
+  }
+  const std::string_view protocol = headers.Get("sec-websocket-protocol");
+  if (!protocol.empty() &&
+      std::find(protocols.begin(), protocols.end(), protocol) == protocols.end()) {
+    return Fail(TransportError("the server chose a protocol that was not offered"));
+  }
+  return {};
+}
+
 }  // namespace
 
 std::shared_ptr<Upgrade> StartUpgrade(IoThread& io, Executor& results, UpgradePlan plan,
-                                      HttpClient::WebSocketDone done) {
+                                      HttpClient::UpgradeDone done) {
   auto upgrader = std::make_shared<Upgrader>(io, results, std::move(plan), std::move(done));
   io.Post([upgrader] { upgrader->Begin(); });
   return upgrader;
+}
+
+std::shared_ptr<Upgrade> StartWebSocket(IoThread& io, Executor& results, UpgradePlan plan,
+                                        const std::vector<std::string>& protocols,
+                                        HttpClient::WebSocketDone done) {
+  uint8_t nonce[16];
+  SecureBytes(nonce);
+  const std::string key = Base64({reinterpret_cast<const char*>(nonce), sizeof nonce});
+  plan.to = "websocket";
+  Headers& headers = plan.head.headers;
+  headers.Set("sec-websocket-version", "13");
+  headers.Set("sec-websocket-key", key);
+  for (const std::string& p : protocols) headers.Add("sec-websocket-protocol", p);
+  plan.check = [key, protocols](const Headers& answer) {
+    return CheckHandshake(answer, key, protocols);
+  };
+  return StartUpgrade(
+      io, results, std::move(plan),
+      [&io, done = std::move(done)](Result<Upgraded> upgraded) mutable {
+        if (!upgraded) return done(Fail(std::move(upgraded).error()));
+        done(WebSocketOver(io, std::move(upgraded->stream), WsDecoder::Role::kClient,
+                           std::string(upgraded->headers.Get("sec-websocket-protocol"))));
+      });
 }
 
 }  // namespace sextant::net

@@ -147,7 +147,7 @@ int H2ClientSession::OnHeader(nghttp2_session*, const nghttp2_frame* frame, cons
                               void* user) {
   H2ClientSession& self = Self(user);
   Stream* stream = self.Find(frame->hd.stream_id);
-  if (stream == nullptr || stream->told) return 0;  // trailers are dropped
+  if (stream == nullptr) return 0;
   const std::string_view key = H2View(name, name_size);
   const std::string_view text = H2View(value, value_size);
   stream->header_bytes += name_size + value_size + kHeaderOverhead;
@@ -169,7 +169,9 @@ int H2ClientSession::OnFrame(nghttp2_session*, const nghttp2_frame* frame, void*
   const int32_t id = frame->hd.stream_id;
   Stream* stream = self.Find(id);
   if (stream == nullptr) return 0;
-  if (frame->hd.type == NGHTTP2_HEADERS && !stream->told) {
+  if (frame->hd.type == NGHTTP2_HEADERS && stream->told) {
+    self.events_.OnTrailers(static_cast<StreamId>(id), std::exchange(stream->headers, {}));
+  } else if (frame->hd.type == NGHTTP2_HEADERS) {
     if (stream->status < 200) {  // an interim answer
       stream->headers = {};
       return 0;

@@ -107,9 +107,14 @@ void Request::SetTarget(std::string as_sent) {
   query = question == std::string::npos ? "" : target.substr(question + 1);
 }
 
+bool Request::IsUpgradeTo(std::string_view protocol) const {
+  return http_major == 1 && headers.HasToken("connection", "upgrade") &&
+         headers.HasToken("upgrade", protocol);
+}
+
 bool Request::IsWebSocketUpgrade() const {
-  if (http_major != 1 || method != "GET" || !headers.HasToken("connection", "upgrade") ||
-      !headers.HasToken("upgrade", "websocket") || headers.Get("sec-websocket-version") != "13") {
+  if (!IsUpgradeTo("websocket") || method != "GET" ||
+      headers.Get("sec-websocket-version") != "13") {
     return false;
   }
   const auto key = Base64Decode(headers.Get("sec-websocket-key"));

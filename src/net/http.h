@@ -102,6 +102,8 @@ struct Request {
   void SetTarget(std::string as_sent);
   // An HTTP/1.1 request for "Upgrade: websocket" with a sound key and version.
   bool IsWebSocketUpgrade() const;
+  // An HTTP/1.1 request to go on as `protocol` ("SPDY/3.1").
+  bool IsUpgradeTo(std::string_view protocol) const;
   // The protocols offered in sec-websocket-protocol, in order.
   std::vector<std::string> WebSocketProtocols() const;
 };

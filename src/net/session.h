@@ -92,6 +92,8 @@ class ClientSession {
     virtual ~Events() = default;
     virtual void OnHeaders(StreamId id, int status, Headers headers) = 0;
     virtual void OnData(StreamId id, std::string_view bytes) = 0;
+    // HTTP/2: what comes after the body.
+    virtual void OnTrailers(StreamId id, Headers trailers) { (void)id, (void)trailers; }
     // Last of a stream. With an Error the answer is incomplete; `unprocessed`: the server has
     // surely not acted on the request.
     virtual void OnDone(StreamId id, Status status, bool unprocessed) = 0;

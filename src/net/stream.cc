@@ -65,12 +65,11 @@ class Core : public TransportOwner, public std::enable_shared_from_this<Core> {
       on_writable_.push_back(std::move(task));
     }
   }
+  // The last wish counts. On the I/O thread a pause holds at once: nothing more comes by surprise.
   void SetReading(bool on) {
-    io_->Post([self = shared_from_this(), on] {
-      self->paused_ = !on;
-      if (on) self->Deliver();
-      self->transport_->SetReading(self->begun_ && !self->paused_);
-    });
+    pause_wanted_ = !on;
+    if (!on && transport_->io().OnLoop()) return ApplyPause();
+    io_->Post([self = shared_from_this()] { self->ApplyPause(); });
   }
   const Peer& peer() const { return peer_; }
 
@@ -119,6 +118,11 @@ class Core : public TransportOwner, public std::enable_shared_from_this<Core> {
     if (closed_told_) return TellClosed();
     transport_->SetReading(!paused_);
   }
+  void ApplyPause() {
+    paused_ = pause_wanted_;
+    if (!paused_) Deliver();
+    transport_->SetReading(begun_ && !paused_);
+  }
   void Deliver() {
     if (begun_ && !paused_ && !in_.empty()) {
       const std::string bytes = std::exchange(in_, {});
@@ -156,6 +160,7 @@ class Core : public TransportOwner, public std::enable_shared_from_this<Core> {
   const std::shared_ptr<Executor> io_;
   const std::shared_ptr<Transport> transport_;
   const Peer peer_;
+  std::atomic<bool> pause_wanted_{false};
   // I/O thread only.
   std::shared_ptr<Core> self_;
   ByteStream::Handlers handlers_;

@@ -43,7 +43,8 @@ class ByteStream {
   virtual size_t buffered_bytes() const = 0;
   // Runs once when at most half of kMaxStreamBuffer is held, or when closed.
   virtual void OnWritable(Task task) = 0;
-  // Back pressure: stops and resumes on_data.
+  // Back pressure: stops and resumes on_data; the last call counts. Called on the I/O thread, Pause
+  // holds at once.
   virtual void Pause() = 0;
   virtual void Resume() = 0;
   virtual const Peer& peer() const = 0;

@@ -45,16 +45,11 @@ class Core : public std::enable_shared_from_this<Core> {
       self->io_.After(kCloseTimeout, [self] { self->stream_->Close(); });
     });
   }
+  // The last wish counts. On the I/O thread a pause holds at once.
   void SetReading(bool on) {
-    poster_->Post([self = shared_from_this(), on] {
-      self->paused_ = !on;
-      if (on) {
-        self->stream_->Resume();
-        self->Deliver();
-      } else {
-        self->stream_->Pause();
-      }
-    });
+    pause_wanted_ = !on;
+    if (!on && io_.OnLoop()) return ApplyPause();
+    poster_->Post([self = shared_from_this()] { self->ApplyPause(); });
   }
   ByteStream& stream() { return *stream_; }
   const std::string& protocol() const { return protocol_; }
@@ -85,6 +80,13 @@ class Core : public std::enable_shared_from_this<Core> {
     h.on_close = [self = shared_from_this()](const Status&) { self->OnStreamClosed(); };
     stream_->Start(std::move(h));
     if (handlers_.ping_interval > Duration::zero()) ArmPing();
+  }
+
+  void ApplyPause() {
+    paused_ = pause_wanted_;
+    if (paused_) return stream_->Pause();
+    stream_->Resume();
+    Deliver();
   }
 
   void ArmPing() {
@@ -156,6 +158,7 @@ class Core : public std::enable_shared_from_this<Core> {
   const std::shared_ptr<ByteStream> stream_;
   const WsDecoder::Role role_;
   const std::string protocol_;
+  std::atomic<bool> pause_wanted_{false};
   // I/O thread only.
   WsDecoder decoder_;
   WebSocket::Handlers handlers_;

@@ -51,7 +51,7 @@ class WebSocket {
   virtual void Close(WsClose code, std::string_view reason = {}) = 0;
   virtual size_t buffered_bytes() const = 0;
   virtual void OnWritable(Task task) = 0;
-  virtual void Pause() = 0;  // back pressure: stops and resumes on_message
+  virtual void Pause() = 0;  // back pressure: stops and resumes on_message; see ByteStream
   virtual void Resume() = 0;
   virtual const std::string& protocol() const = 0;  // the one agreed on; may be empty
 };
@@ -61,5 +61,9 @@ class WebSocket {
 // gone (a client pings us). `done`, if set, runs when both are closed.
 void Proxy(const std::shared_ptr<WebSocket>& down, const std::shared_ptr<WebSocket>& up,
            Task done = {});
+
+// The bytes of a stream carried in binary messages, as Kubernetes tunnels SPDY. It has no half
+// close: End is Close.
+std::shared_ptr<ByteStream> TunnelOver(std::shared_ptr<WebSocket> socket);
 
 }  // namespace sextant::net

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "net/client.h"
 #include "net/http.h"
 #include "net/stream.h"
 #include "net/websocket.h"
@@ -30,6 +31,9 @@ class NodeDialer {
       const std::string& node, const std::string& path_and_query,
       std::vector<std::string> protocols,
       std::move_only_function<void(Result<std::shared_ptr<net::WebSocket>>)> done) = 0;
+  // A connection to the kubelet that goes on as something else: SPDY, of older clients.
+  virtual void OpenUpgrade(const std::string& node, net::UpgradeRequest request,
+                           net::HttpClient::UpgradeDone done) = 0;
 };
 
 }  // namespace sextant::server

@@ -16,6 +16,8 @@ using api::Object;
 using api::Value;
 
 constexpr size_t kMaxStatusBody = 64 << 10;
+constexpr char kSpdy[] = "SPDY/3.1";
+constexpr char kStreamVersion[] = "x-stream-protocol-version";
 
 void Refuse(net::ResponseWriter& writer, const Error& error) {
   const Form form;
@@ -201,18 +203,19 @@ class AnswerRelay : public std::enable_shared_from_this<AnswerRelay> {
   std::string body_;
 };
 
+// A kubelet that refuses to upgrade speaks for itself.
+void PassRefusal(net::ResponseWriter& writer, const Error& error) {
+  if (net::IsTransportError(error)) return Refuse(writer, InternalError(error.message));
+  writer.SendResponse(error.code, {{"content-type", "text/plain; charset=utf-8"}}, error.message);
+}
+
 // WebSocket from the client, WebSocket to the kubelet, messages passed both ways.
 void RelayWebSocket(NodeDialer& nodes, const std::string& node, const std::string& path,
                     std::vector<std::string> protocols,
                     const std::shared_ptr<net::ResponseWriter>& writer) {
   nodes.OpenWebSocket(node, path, std::move(protocols),
                       [writer](Result<std::shared_ptr<net::WebSocket>> opened) {
-                        if (!opened) {
-                          const Error& error = opened.error();
-                          if (net::IsTransportError(error))
-                            return Refuse(*writer, InternalError(error.message));
-                          return Refuse(*writer, KubeletError(error.code, error.message));
-                        }
+                        if (!opened) return PassRefusal(*writer, opened.error());
                         std::shared_ptr<net::WebSocket> kubelet = *opened;
                         writer->UpgradeWebSocket(kubelet->protocol(),
                                                  [kubelet](std::shared_ptr<net::WebSocket> client) {
@@ -223,6 +226,22 @@ void RelayWebSocket(NodeDialer& nodes, const std::string& node, const std::strin
                                                    net::Proxy(std::move(client), kubelet);
                                                  });
                       });
+}
+
+// SPDY from the client, SPDY to the kubelet: bytes passed both ways.
+void RelaySpdy(NodeDialer& nodes, const std::string& node, const std::string& path,
+               const net::Headers& headers, const std::shared_ptr<net::ResponseWriter>& writer) {
+  net::UpgradeRequest request{.target = path, .headers = {}, .to = kSpdy};
+  for (std::string_view version : headers.GetAll(kStreamVersion)) {
+    request.headers.Add(kStreamVersion, version);
+  }
+  nodes.OpenUpgrade(node, std::move(request), [writer](Result<net::Upgraded> upgraded) {
+    if (!upgraded) return PassRefusal(*writer, upgraded.error());
+    writer->Hijack({{"upgrade", kSpdy}, {kStreamVersion, upgraded->headers.Get(kStreamVersion)}},
+                   [kubelet = upgraded->stream](const std::shared_ptr<net::ByteStream>& client) {
+                     client ? net::Splice(client, kubelet) : kubelet->Close();
+                   });
+  });
 }
 
 bool IsStreaming(std::string_view subresource) {
@@ -306,19 +325,19 @@ Status NodeProxy::Serve(const Operation& op, const net::Request& request,
     return Fail(BadRequest(fmt::format("pod {} does not have a host assigned", pod.name())));
   }
   if (!nodes_) return Fail(ServiceUnavailable("this server reaches no nodes"));
-  if (!request.IsWebSocketUpgrade()) {
-    return Fail(BadRequest(
-        sub == "portforward"
-            ? "Upgrade request required: this server forwards ports over plain WebSocket "
-              "(v4.channel.k8s.io) only, not over SPDY, which kubectl port-forward needs"
-            : "Upgrade request required: this server speaks WebSocket (v5.channel.k8s.io) for exec "
-              "and attach, not SPDY"));
+  const bool spdy = request.IsUpgradeTo(kSpdy);
+  if (!spdy && !request.IsWebSocketUpgrade()) {
+    return Fail(BadRequest("Upgrade request required"));
   }
   const std::string_view endpoint = sub == "portforward" ? "portForward" : sub;
   const std::string path =
       PodPath(endpoint, pod, container) +
       (sub == "portforward" ? KubeletQuery(query, {"ports", "port"}) : StreamQuery(query));
-  RelayWebSocket(*nodes_, node, path, request.WebSocketProtocols(), writer);
+  if (spdy) {
+    RelaySpdy(*nodes_, node, path, request.headers, writer);
+  } else {
+    RelayWebSocket(*nodes_, node, path, request.WebSocketProtocols(), writer);
+  }
   return {};
 }
 

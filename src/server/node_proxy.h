@@ -1,9 +1,9 @@
 // Logs, exec, attach, port-forward and the proxy to a node (GET only): the API server's part is to
 // find the node, check the request, and pass bytes between the client and the node's kubelet.
 //
-// exec and attach: WebSocket with v5.channel.k8s.io down to v1 (GET or POST; create permission is
-// asked for GET too, as in 1.35 and later), passed on to the kubelet's WebSocket as messages.
-// SPDY upgrades get a clear 400: kubectl has spoken WebSocket first since 1.31.
+// exec, attach and port-forward: a WebSocket is passed on to the kubelet as messages, whatever
+// protocol it speaks (port-forward: SPDY inside it); a SPDY upgrade as bytes. Create permission is
+// asked for GET too, as in 1.35 and later.
 #pragma once
 
 #include <memory>
