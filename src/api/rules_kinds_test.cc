@@ -189,14 +189,8 @@ TEST(CronJobTest, Schedules) {
   constexpr Case kCases[] = {
       {"*/5 0-6 1,15 jan-mar MON", ""},
       {"@hourly", ""},
-      {"@never", "unrecognized descriptor: @never"},
+      {"@every junk", "failed to parse duration @every junk: time: invalid duration \"junk\""},
       {"60 * * * *", "end of range (60) above maximum (59): 60"},
-      {"* * 0 * *", "beginning of range (0) below minimum (1): 0"},
-      {"5-1 * * * *", "beginning of range (5) beyond end of range (1): 5-1"},
-      {"*/0 * * * *", "step of range should be a positive number: */0"},
-      {"1-2-3 * * * *", "too many hyphens: 1-2-3"},
-      {"1/2/3 * * * *", "too many slashes: 1/2/3"},
-      {"x * * * *", "failed to parse int from x: strconv.Atoi: parsing \"x\": invalid syntax"},
   };
   const Resource& jobs = Find("batch", "v1", "cronjobs");
   for (const Case& c : kCases) {
