@@ -311,7 +311,11 @@ Result<Object> PrepareUpdate(const Operation& op, const Object& asked, const Obj
     if (rules.validate_status) rules.validate_status(next.root(), old, errors);
   } else {
     if (rules.validate) rules.validate(next.root(), errors);
-    if (rules.validate_update) rules.validate_update(next.root(), old, errors);
+    if (rules.validate_update) {
+      rules.validate_update(next.root(), old, errors);
+    } else {
+      api::ValidateImmutableFields(next.root(), old, *op.resource->message, errors);
+    }
   }
   if (!errors.empty()) return Fail(InvalidObject(op, next.root(), errors));
   if (rules.warnings && !status && !part) rules.warnings(next.root(), old, warnings);
