@@ -149,19 +149,6 @@ Complaints IsDns1123SubdomainCaseless(std::string_view text) {
   return out;
 }
 
-Complaints IsWildcardDns1123Subdomain(std::string_view text) {
-  Complaints out;
-  if (text.size() > kDns1123SubdomainMax) out.push_back(MaxLengthComplaint(kDns1123SubdomainMax));
-  if (!text.starts_with("*.") || !Dotted(text.substr(2), DnsLabel)) {
-    out.push_back(
-        Shape("a wildcard DNS-1123 subdomain must start with '*.', followed by a valid "
-              "DNS subdomain, which must consist of lower case alphanumeric characters, "
-              "'-' or '.' and end with an alphanumeric character",
-              "\\*\\." + std::string(kSubdomainRegex), {"*.example.com"}));
-  }
-  return out;
-}
-
 Complaints IsDns1035Label(std::string_view text) {
   Complaints out;
   if (text.size() > kDns1123LabelMax) out.push_back(MaxLengthComplaint(kDns1123LabelMax));
@@ -216,16 +203,6 @@ Complaints IsLabelValue(std::string_view text) {
   return out;
 }
 
-Complaints IsCIdentifier(std::string_view text) {
-  bool ok = !text.empty() && !Digit(text.front()) &&
-            All(text, [](char c) { return Alphanumeric(c) || c == '_'; });
-  if (ok) return {};
-  return {
-      Shape("a valid C identifier must start with alphabetic character or '_', followed by a "
-            "string of alphanumeric characters or '_'",
-            "[A-Za-z_][A-Za-z0-9_]*", {"my_name", "MY_NAME", "MyName"})};
-}
-
 Complaints IsPathSegmentName(std::string_view text) {
   if (text == "." || text == "..") return {fmt::format("may not be '{}'", text)};
   Complaints out;
@@ -277,20 +254,6 @@ Complaints IsHttpHeaderName(std::string_view text) {
                 "[-A-Za-z0-9]+", {"X-Header-Name"})};
 }
 
-Complaints IsEnvVarName(std::string_view text) {
-  Complaints out;
-  bool ok = !text.empty() && !Digit(text.front()) &&
-            All(text, [](char c) { return Alphanumeric(c) || c == '-' || c == '_' || c == '.'; });
-  if (!ok) {
-    out.push_back(
-        Shape("a valid environment variable name must consist of alphabetic characters, "
-              "digits, '_', '-', or '.', and must not start with a digit",
-              "[-._a-zA-Z][-._a-zA-Z0-9]*", {"my.env-name", "MY_ENV.NAME", "MyEnvName1"}));
-  }
-  DirectoryPrefix(text, out);
-  return out;
-}
-
 Complaints IsRelaxedEnvVarName(std::string_view text) {
   if (text.empty()) return {"environment variable name must be non-empty"};
   if (All(text, [](char c) { return c >= ' ' && c <= '~' && c != '='; })) return {};
@@ -319,10 +282,6 @@ Complaints NameIsDnsSubdomain(std::string_view name, bool prefix) {
 
 Complaints NameIsDnsLabel(std::string_view name, bool prefix) {
   return IsDns1123Label(MaskTrailingDash(name, prefix));
-}
-
-Complaints NameIsDns1035Label(std::string_view name, bool prefix) {
-  return IsDns1035Label(MaskTrailingDash(name, prefix));
 }
 
 }  // namespace sextant::api

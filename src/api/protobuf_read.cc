@@ -327,8 +327,6 @@ Result<ProtobufEnvelope> OpenProtobuf(std::string_view body) {
     std::string_view bytes;
     if (!in.Next(field, wire, v, bytes)) return Fail(BadRequest("unexpected EOF"));
     if (field == 2) e.raw = bytes;
-    if (field == 3) e.content_encoding = bytes;
-    if (field == 4) e.content_type = bytes;
     if (field != 1) continue;
     WireReader meta(bytes);
     while (!meta.AtEnd()) {

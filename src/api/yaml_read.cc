@@ -1,4 +1,4 @@
-// ParseYaml and DecodeYaml of yaml.h, over libyaml's events.
+// ParseYaml of yaml.h, over libyaml's events.
 #include <fmt/format.h>
 #include <yaml.h>
 
@@ -413,14 +413,6 @@ Result<std::vector<YamlDocument>> ParseYaml(std::string_view text, const YamlOpt
     return Fail(RequestEntityTooLarge(fmt::format("limit is {}", options.max_bytes)));
   }
   return Reader(text, options).All();
-}
-
-Result<Object> DecodeYaml(std::string_view text, const Message& message, StrictReport* strict) {
-  StrictReport duplicates;
-  ASSIGN_OR_RETURN(std::vector<YamlDocument> docs,
-                   ParseYaml(text, {.strict = &duplicates, .first_only = true}));
-  if (strict != nullptr) strict->errors = std::move(duplicates.errors);
-  return DecodeTree(docs.empty() ? Value() : docs[0].object.root(), message, {.strict = strict});
 }
 
 }  // namespace sextant::api
