@@ -6,14 +6,13 @@
 #include <initializer_list>
 #include <limits>
 
+#include "base/ascii.h"
+
 namespace sextant::api {
 namespace {
 
 bool Lower(char c) { return c >= 'a' && c <= 'z'; }
-bool Upper(char c) { return c >= 'A' && c <= 'Z'; }
-bool Digit(char c) { return c >= '0' && c <= '9'; }
-bool LowerOrDigit(char c) { return Lower(c) || Digit(c); }
-bool Alphanumeric(char c) { return Lower(c) || Upper(c) || Digit(c); }
+bool LowerOrDigit(char c) { return Lower(c) || IsDigit(c); }
 
 template <typename Predicate>
 bool All(std::string_view s, Predicate p) {
@@ -31,7 +30,7 @@ bool DnsLabel(std::string_view s) {
 }
 
 bool DnsLabelCaseless(std::string_view s) {
-  return Framed(s, Alphanumeric, [](char c) { return Alphanumeric(c) || c == '-'; });
+  return Framed(s, IsAlphanumeric, [](char c) { return IsAlphanumeric(c) || c == '-'; });
 }
 
 bool DnsLabelWithUnderscore(std::string_view s) {
@@ -50,8 +49,8 @@ bool Dotted(std::string_view s, Label label) {
 }
 
 bool LabelText(std::string_view s) {
-  return Framed(s, Alphanumeric,
-                [](char c) { return Alphanumeric(c) || c == '-' || c == '_' || c == '.'; });
+  return Framed(s, IsAlphanumeric,
+                [](char c) { return IsAlphanumeric(c) || c == '-' || c == '_' || c == '.'; });
 }
 
 std::string Shape(std::string_view what, std::string_view regex,
@@ -242,14 +241,14 @@ Complaints IsPortName(std::string_view text) {
 }
 
 Complaints IsPercent(std::string_view text) {
-  bool ok = text.size() > 1 && text.ends_with('%') && All(text.substr(0, text.size() - 1), Digit);
+  bool ok = text.size() > 1 && text.ends_with('%') && All(text.substr(0, text.size() - 1), IsDigit);
   if (ok) return {};
   return {Shape("a valid percent string must be a numeric string followed by an ending '%'",
                 "[0-9]+%", {"1%", "93%"})};
 }
 
 Complaints IsHttpHeaderName(std::string_view text) {
-  if (!text.empty() && All(text, [](char c) { return Alphanumeric(c) || c == '-'; })) return {};
+  if (!text.empty() && All(text, [](char c) { return IsAlphanumeric(c) || c == '-'; })) return {};
   return {Shape("a valid HTTP header must consist of alphanumeric characters or '-'",
                 "[-A-Za-z0-9]+", {"X-Header-Name"})};
 }
@@ -266,7 +265,7 @@ Complaints IsConfigMapKey(std::string_view text) {
   Complaints out;
   if (text.size() > kDns1123SubdomainMax) out.push_back(MaxLengthComplaint(kDns1123SubdomainMax));
   bool ok = !text.empty() &&
-            All(text, [](char c) { return Alphanumeric(c) || c == '-' || c == '_' || c == '.'; });
+            All(text, [](char c) { return IsAlphanumeric(c) || c == '-' || c == '_' || c == '.'; });
   if (!ok) {
     out.push_back(
         Shape("a valid config key must consist of alphanumeric characters, '-', '_' or '.'",

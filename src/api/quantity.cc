@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/ascii.h"
+
 namespace sextant::api {
 namespace {
 
@@ -51,10 +53,9 @@ struct Parts {
   Quantity::Format format = Quantity::Format::kDecimalSi;
 };
 
-bool Digit(char c) { return c >= '0' && c <= '9'; }
 
 size_t SkipDigits(std::string_view s, size_t at) {
-  while (at < s.size() && Digit(s[at])) ++at;
+  while (at < s.size() && IsDigit(s[at])) ++at;
   return at;
 }
 

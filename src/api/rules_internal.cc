@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "api/json.h"
-#include "api/registry.h"
+#include "api/schema.h"
 #include "api/rules_kit.h"
 
 namespace sextant::api {

@@ -6,9 +6,9 @@
 #include <map>
 #include <optional>
 
-#include "api/base64.h"
 #include "api/canonical.h"
 #include "api/yaml.h"
+#include "base/base64.h"
 #include "base/quote.h"
 
 namespace sextant::api {
@@ -280,9 +280,9 @@ class Reader {
     out.kind = Kind::kString;
     out.text = text;
     if (type == "binary") {
-      std::string bytes;
-      if (!DecodeBase64(text, bytes)) return Wrong("!!binary value contains invalid base64 data");
-      out.text = std::move(bytes);
+      auto bytes = Base64Decode(text);
+      if (!bytes) return Wrong("!!binary value contains invalid base64 data");
+      out.text = *std::move(bytes);
       return {};
     }
     bool resolvable =

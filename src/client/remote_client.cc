@@ -1,6 +1,7 @@
 #include "client/remote_client.h"
 
 #include "api/json.h"
+#include "base/base64.h"
 #include "base/file.h"
 #include "client/status_object.h"
 
@@ -295,7 +296,7 @@ net::Headers RemoteClient::IdentityHeaders() {
     headers.Add("authorization", "Bearer " + token);
   } else if (!options_.username.empty()) {
     headers.Add("authorization",
-                "Basic " + net::Base64(options_.username + ":" + options_.password));
+                "Basic " + Base64(options_.username + ":" + options_.password));
   }
   if (!options_.impersonate_user.empty()) {
     headers.Add("impersonate-user", options_.impersonate_user);

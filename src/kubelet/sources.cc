@@ -1,6 +1,6 @@
 #include "kubelet/sources.h"
 
-#include "api/base64.h"
+#include "base/base64.h"
 #include "kubelet/text_error.h"
 
 namespace sextant::kubelet {
@@ -31,9 +31,7 @@ Result<api::Object> FindSource(const std::map<std::string, Result<api::Object>>&
 }
 
 std::string DecodeSecret(api::Value base64) {
-  std::string bytes;
-  if (!api::DecodeBase64(base64.AsString(), bytes)) return {};
-  return bytes;
+  return Base64Decode(base64.AsString()).value_or("");
 }
 
 void FetchSources(client::Client& client, const std::string& ns, SourceNames names,

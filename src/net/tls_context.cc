@@ -7,6 +7,7 @@
 #include <array>
 #include <unordered_map>
 
+#include "base/ascii.h"
 #include "base/check.h"
 
 namespace sextant::net {

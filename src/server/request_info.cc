@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 
+#include "base/ascii.h"
 #include "base/check.h"
 #include "net/http.h"
 
@@ -111,7 +112,7 @@ Status SetOption(std::string_view name, const std::string& value, Options& out) 
 RequestInfo ParseRequest(std::string_view method, std::string_view path) {
   RequestInfo info;
   info.path = path;
-  info.verb = net::AsciiLower(method);
+  info.verb = AsciiLower(method);
   std::vector<std::string> parts = SplitPath(path);
   size_t at = 0;
   if (parts.size() < 3 || (parts[0] != "api" && parts[0] != "apis")) return info;

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "api/selector.h"
+#include "base/ascii.h"
 #include "server/tables.h"
 
 namespace sextant::server::cells {
@@ -155,9 +155,7 @@ void RevisionController(Value o, Time, Mut out) {
     if (!owner["controller"].AsBool()) continue;
     const std::string_view api_version = owner["apiVersion"].AsString();
     const size_t slash = api_version.find('/');
-    std::string kind(owner["kind"].AsString());
-    std::transform(kind.begin(), kind.end(), kind.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::string kind = AsciiLower(owner["kind"].AsString());
     if (slash != std::string_view::npos) kind += fmt::format(".{}", api_version.substr(0, slash));
     return out.SetString(fmt::format("{}/{}", kind, owner["name"].AsString()));
   }
@@ -262,9 +260,7 @@ void EventLastSeen(Value o, Time now, Mut out) {
 void EventFirstSeen(Value o, Time now, Mut out) { out.SetString(FirstSeen(o, now)); }
 void EventObject(Value o, Time, Mut out) {
   const Value about = Either(o, "involvedObject", "regarding");
-  std::string kind(about["kind"].AsString());
-  std::transform(kind.begin(), kind.end(), kind.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string kind = AsciiLower(about["kind"].AsString());
   const std::string_view name = about["name"].AsString();
   out.SetString(name.empty() ? kind : fmt::format("{}/{}", kind, name));
 }

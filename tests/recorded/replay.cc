@@ -1,3 +1,4 @@
+#include "base/ascii.h"
 #include "replay.h"
 
 #include <fmt/format.h>
@@ -177,9 +178,9 @@ class Replayer {
     if (step.has_body) defaults["content-type"] = "application/json";
     if (step.protobuf) defaults["content-type"] = "application/vnd.kubernetes.protobuf";
     for (const Header& header : step.headers) {
-      defaults.erase(net::AsciiLower(header.name));
+      defaults.erase(AsciiLower(header.name));
       if (!header.value.empty()) {
-        request.headers.Add(net::AsciiLower(header.name), Expand(header.value, variables_, error_));
+        request.headers.Add(AsciiLower(header.name), Expand(header.value, variables_, error_));
       }
     }
     for (const auto& [name, value] : defaults) request.headers.Add(name, value);
@@ -237,7 +238,7 @@ class Replayer {
       std::vector<std::string> want;
       std::vector<std::string> got;
       for (const Header& header : step.answer_headers) {
-        if (net::EqualsIgnoreCase(header.name, name))
+        if (EqualsIgnoreCase(header.name, name))
           want.push_back(HeaderValue(name, header.value));
       }
       for (std::string_view value : answer.headers.GetAll(name)) {
@@ -252,12 +253,12 @@ class Replayer {
   }
 
   static std::string HeaderValue(const std::string& name, std::string value) {
-    if (net::EqualsIgnoreCase(name, "ETag") && !value.empty()) return "\"<etag>\"";
-    if (net::EqualsIgnoreCase(name, "Expires") || net::EqualsIgnoreCase(name, "Date") ||
-        net::EqualsIgnoreCase(name, "Last-Modified")) {
+    if (EqualsIgnoreCase(name, "ETag") && !value.empty()) return "\"<etag>\"";
+    if (EqualsIgnoreCase(name, "Expires") || EqualsIgnoreCase(name, "Date") ||
+        EqualsIgnoreCase(name, "Last-Modified")) {
       return "<time>";
     }
-    if (net::EqualsIgnoreCase(name, "Content-Type")) std::erase(value, ' ');
+    if (EqualsIgnoreCase(name, "Content-Type")) std::erase(value, ' ');
     return value;
   }
 
