@@ -13,9 +13,11 @@
 #include "controllers/node_lifecycle.h"
 #include "controllers/pod_gc.h"
 #include "controllers/replicaset.h"
+#include "controllers/resource_quota.h"
 #include "controllers/roles.h"
 #include "controllers/services.h"
 #include "controllers/statefulset.h"
+#include "controllers/storage_protection.h"
 #include "controllers/taint_eviction.h"
 
 namespace sextant::controllers {
@@ -58,6 +60,16 @@ constexpr Row kRows[] = {
      [](Deps deps, const ControllersOptions&) { return MakeEndpointsController(deps); }},
     {"disruption", "disruption-controller", Make<DisruptionController>},
     {"clusterrole-aggregation", "clusterrole-aggregation-controller", Make<ClusterRoleAggregation>},
+    {"pvc-protection", "pvc-protection-controller",
+     [](Deps deps, const ControllersOptions&) { return MakeClaimProtection(deps); }},
+    {"pv-protection", "pv-protection-controller",
+     [](Deps deps, const ControllersOptions&) { return MakeVolumeProtection(deps); }},
+    {"volumeattributesclass-protection-controller", "volumeattributesclass-protection-controller",
+     [](Deps deps, const ControllersOptions&) { return MakeAttributesClassProtection(deps); }},
+    {"resourcequota", "resourcequota-controller",
+     [](Deps deps, const ControllersOptions& options) -> std::unique_ptr<Controller> {
+       return std::make_unique<ResourceQuotaController>(deps, *options.registry);
+     }},
     {"namespace", "namespace-controller",
      [](Deps deps, const ControllersOptions& options) -> std::unique_ptr<Controller> {
        return std::make_unique<NamespaceController>(deps, *options.registry);

@@ -48,6 +48,9 @@ bool Subresources::Execute(Operation& op, Respond& done) {
               return done(Fail(std::move(allowed).error()));
             }
           }
+          if (auto admitted = AdmitSubresource(op, pipeline_.context()); !admitted) {
+            return done(Fail(std::move(admitted).error()));
+          }
           handler({pipeline_, authenticator_, std::move(op)}, std::move(done));
         });
     return true;
