@@ -30,7 +30,8 @@ struct Bounds {
 constexpr std::string_view kMonths[] = {"jan", "feb", "mar", "apr", "may", "jun",
                                         "jul", "aug", "sep", "oct", "nov", "dec"};
 constexpr std::string_view kDays[] = {"sun", "mon", "tue", "wed", "thu", "fri", "sat"};
-constexpr Bounds kFields[] = {{0, 59, {}}, {0, 23, {}}, {1, 31, {}}, {1, 12, kMonths}, {0, 6, kDays}};
+constexpr Bounds kFields[] = {
+    {0, 59, {}}, {0, 23, {}}, {1, 31, {}}, {1, 12, kMonths}, {0, 6, kDays}};
 enum Place { kMinute, kHour, kDay, kMonth, kWeekday };
 
 constexpr std::pair<std::string_view, std::string_view> kDescriptors[] = {
@@ -103,13 +104,15 @@ Result<uint64_t> ParsePart(std::string_view part, const Bounds& bounds) {
     if (step > 1) bits = 0;
   }
   if (first < bounds.low) {
-    return Bad(fmt::format("beginning of range ({}) below minimum ({}): {}", first, bounds.low, part));
+    return Bad(
+        fmt::format("beginning of range ({}) below minimum ({}): {}", first, bounds.low, part));
   }
   if (last > bounds.high) {
     return Bad(fmt::format("end of range ({}) above maximum ({}): {}", last, bounds.high, part));
   }
   if (first > last) {
-    return Bad(fmt::format("beginning of range ({}) beyond end of range ({}): {}", first, last, part));
+    return Bad(
+        fmt::format("beginning of range ({}) beyond end of range ({}): {}", first, last, part));
   }
   if (step == 0) return Bad(fmt::format("step of range should be a positive number: {}", part));
   for (uint64_t i = first; i <= last; i += step) bits |= uint64_t{1} << i;
@@ -147,7 +150,8 @@ Result<CronSchedule> CronSchedule::Parse(std::string_view text) {
     return schedule;
   }
   if (text.starts_with('@')) {
-    const auto* known = std::ranges::find(kDescriptors, text, [](const auto& d) { return d.first; });
+    const auto* known =
+        std::ranges::find(kDescriptors, text, [](const auto& d) { return d.first; });
     if (known == std::end(kDescriptors)) {
       return Bad(fmt::format("unrecognized descriptor: {}", text));
     }

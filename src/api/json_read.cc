@@ -426,7 +426,8 @@ class Reader {
       if (saved_.empty()) saved_ = "illegal base64 data at input byte " + std::to_string(*bad);
       return true;
     }
-    return Set(out, bad || same ? Canonicalizer::View(text) : canon_.Text(Base64(*Base64Decode(text))));
+    return Set(out,
+               bad || same ? Canonicalizer::View(text) : canon_.Text(Base64(*Base64Decode(text))));
   }
 
   bool ReadQuantity(const Slot& slot, std::string_view raw, Node& out) {

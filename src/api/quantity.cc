@@ -53,7 +53,6 @@ struct Parts {
   Quantity::Format format = Quantity::Format::kDecimalSi;
 };
 
-
 size_t SkipDigits(std::string_view s, size_t at) {
   while (at < s.size() && IsDigit(s[at])) ++at;
   return at;

@@ -32,8 +32,8 @@ class Quantity {
   static Quantity ParseOrZero(std::string_view text);
 
   std::string ToString() const;  // canonical form
-  int64_t Value() const;       // whole units, rounded up, clamped to 64 bits
-  int64_t MilliValue() const;  // thousandths, likewise
+  int64_t Value() const;         // whole units, rounded up, clamped to 64 bits
+  int64_t MilliValue() const;    // thousandths, likewise
   double AsDouble() const;
   Format format() const { return format_; }
 

@@ -53,19 +53,12 @@ bool Selects(Value requirement, std::optional<std::string_view> value) {
 
 // ---- Pods ----
 
-constexpr std::string_view kPodResources[] = {"cpu",
-                                              "limits.cpu",
-                                              "limits.ephemeral-storage",
-                                              "limits.memory",
-                                              "memory",
-                                              "pods",
-                                              "requests.cpu",
-                                              "requests.ephemeral-storage",
-                                              "requests.memory",
-                                              "ephemeral-storage"};
+constexpr std::string_view kPodResources[] = {
+    "cpu",  "limits.cpu",   "limits.ephemeral-storage",   "limits.memory",   "memory",
+    "pods", "requests.cpu", "requests.ephemeral-storage", "requests.memory", "ephemeral-storage"};
 // Where a quota has one of these, each container must name it.
-constexpr std::string_view kToBeNamed[] = {"cpu",          "limits.cpu",      "limits.memory", "memory",
-                                           "requests.cpu", "requests.memory"};
+constexpr std::string_view kToBeNamed[] = {"cpu",    "limits.cpu",   "limits.memory",
+                                           "memory", "requests.cpu", "requests.memory"};
 
 bool PodTracks(std::string_view name) {
   if (Has(kPodResources, name) || IsHugePages(name)) return true;
@@ -84,7 +77,8 @@ Amounts ComputeUsage(const Amounts& requests, const Amounts& limits) {
     if (basic || IsHugePages(name) || extended) usage[fmt::format("{}{}", kRequests, name)] = q;
   }
   for (const auto& [name, q] : limits) {
-    if (name == "cpu" || name == "memory" || name == "ephemeral-storage") usage["limits." + name] = q;
+    if (name == "cpu" || name == "memory" || name == "ephemeral-storage")
+      usage["limits." + name] = q;
   }
   return usage;
 }
@@ -221,8 +215,8 @@ void ClaimUsage(Value claim, Time, Amounts& usage) {
   const Value asked = claim["spec"]["resources"]["requests"]["storage"];
   if (!asked) return;
   const Value allocated = claim["status"]["allocatedResources"]["storage"];
-  charge(kStorage, allocated ? std::max(WholeBytes(asked), WholeBytes(allocated))
-                             : WholeBytes(asked));
+  charge(kStorage,
+         allocated ? std::max(WholeBytes(asked), WholeBytes(allocated)) : WholeBytes(asked));
 }
 
 std::set<std::string_view> AttributesClasses(Value claim) {

@@ -4,8 +4,8 @@
 //   if (kind.Tracks("requests.nvidia.com/gpu") && kind.InScopes(quota, pod))
 //     AddAmounts(used, kind.Usage(pod, now));
 //
-// Every kind counts by number, as "count/deployments.apps"; Pods, Services, claims of storage and of
-// devices count for more, and only Pods and claims of storage can be told apart by scopes.
+// Every kind counts by number, as "count/deployments.apps"; Pods, Services, claims of storage and
+// of devices count for more, and only Pods and claims of storage can be told apart by scopes.
 // Source: k8s.io/kubernetes pkg/quota/v1/evaluator/core, k8s.io/apiserver pkg/quota/v1/generic.
 // Left out: devices of a ResourceClaim do not count as the extended resource of their class.
 // Pure functions, any thread.

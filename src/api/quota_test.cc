@@ -130,23 +130,24 @@ TEST(QuotaKind, KnowsScopes) {
   const std::string in_high = selector("In", R"(["high"])");
   const std::string not_in_high = selector("NotIn", R"(["high"])");
   const std::string none = selector("DoesNotExist", "[]");
-  for (const Case& c : std::vector<Case>{
-           {"pods", "{}", kPlain, true},
-           {"pods", R"({"scopes":["BestEffort"]})", kPlain, true},
-           {"pods", R"({"scopes":["NotBestEffort"]})", kPlain, false},
-           {"pods", R"({"scopes":["BestEffort","Terminating"]})", kPlain, false},
-           {"pods", R"({"scopes":["PriorityClass"]})", kHigh, true},
-           {"pods", R"({"scopes":["PriorityClass"]})", kPlain, false},
-           {"pods", in_high.c_str(), kHigh, true},
-           {"pods", in_high.c_str(), kPlain, false},
-           {"pods", not_in_high.c_str(), kPlain, true},
-           {"pods", not_in_high.c_str(), kHigh, false},
-           {"pods", none.c_str(), kPlain, true},
-           {"pods", R"({"scopes":["CrossNamespacePodAffinity"]})",
-            R"({"spec":{"affinity":{"podAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":
+  for (
+      const Case& c : std::vector<Case>{
+          {"pods", "{}", kPlain, true},
+          {"pods", R"({"scopes":["BestEffort"]})", kPlain, true},
+          {"pods", R"({"scopes":["NotBestEffort"]})", kPlain, false},
+          {"pods", R"({"scopes":["BestEffort","Terminating"]})", kPlain, false},
+          {"pods", R"({"scopes":["PriorityClass"]})", kHigh, true},
+          {"pods", R"({"scopes":["PriorityClass"]})", kPlain, false},
+          {"pods", in_high.c_str(), kHigh, true},
+          {"pods", in_high.c_str(), kPlain, false},
+          {"pods", not_in_high.c_str(), kPlain, true},
+          {"pods", not_in_high.c_str(), kHigh, false},
+          {"pods", none.c_str(), kPlain, true},
+          {"pods", R"({"scopes":["CrossNamespacePodAffinity"]})",
+           R"({"spec":{"affinity":{"podAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":
                 [{"podAffinityTerm":{"namespaceSelector":{}}}]}}}})",
-            true},
-           {"configmaps", R"({"scopes":["BestEffort"]})", "{}", false}}) {
+           true},
+          {"configmaps", R"({"scopes":["BestEffort"]})", "{}", false}}) {
     const Object quota = *ParseJson(R"({"spec":)" + std::string(c.spec) + "}");
     const Object object = *ParseJson(c.object);
     EXPECT_EQ(QuotaKind("", c.plural).InScopes(quota.root(), object.root()), c.in)

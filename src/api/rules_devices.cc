@@ -11,9 +11,9 @@ constexpr std::string_view kGroup = "resource.k8s.io/";  // before the version i
 void SpecUnchanged(Value o, Value old, std::string_view type, FieldErrors& errors) {
   if (Same(o["spec"], old["spec"])) return;
   const std::string_view version = o["apiVersion"].AsString().substr(kGroup.size());
-  errors.InvalidRaw("spec",
-                    InternalJson(o["spec"], fmt::format("io.k8s.api.resource.{}.{}", version, type)),
-                    std::string(kImmutable));
+  errors.InvalidRaw(
+      "spec", InternalJson(o["spec"], fmt::format("io.k8s.api.resource.{}.{}", version, type)),
+      std::string(kImmutable));
 }
 
 }  // namespace

@@ -195,8 +195,7 @@ void ValidateObjectMetaUpdate(Value metadata, Value old, FieldErrors& errors) {
   ValidateManagers(metadata["managedFields"], at / "managedFields", errors);
 }
 
-void ValidateImmutableFields(Value object, Value old, const Message& message,
-                             FieldErrors& errors) {
+void ValidateImmutableFields(Value object, Value old, const Message& message, FieldErrors& errors) {
   ImmutableBelow(object, old, message, At(), errors);
 }
 

@@ -213,7 +213,8 @@ void PodLevelResources(Mut spec) {
   }
   if (!Given(resources, "limits") || resources["limits"].size() == 0) return;
   for (auto& [name, q] : AggregateResources(spec.Snapshot(), "requests")) {
-    if (!IsPodLevelResource(name) || IsHugePages(name) || Given(resources["requests"], name)) continue;
+    if (!IsPodLevelResource(name) || IsHugePages(name) || Given(resources["requests"], name))
+      continue;
     resources["requests"].Set(name, q.ToString());
   }
   for (const std::string& name : resources["limits"].Keys()) {

@@ -92,9 +92,7 @@ void Nfs(Value source, const At& at, FieldErrors& errors) {
   if (!path.starts_with('/')) errors.InvalidText(at / "path", path, "must be an absolute path");
 }
 
-bool AllAlphanumeric(std::string_view text) {
-  return std::ranges::all_of(text, IsAlphanumeric);
-}
+bool AllAlphanumeric(std::string_view text) { return std::ranges::all_of(text, IsAlphanumeric); }
 
 bool AllDigits(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });

@@ -22,7 +22,6 @@ bool In(std::string_view s, const std::string_view (&list)[N]) {
   return std::ranges::find(list, s) != std::end(list);
 }
 
-
 YamlScalar Float(double v) { return {.kind = YamlKind::kFloat, .number = v}; }
 
 std::optional<double> Special(std::string_view s) {

@@ -13,9 +13,7 @@
 namespace sextant::api {
 namespace {
 
-bool Letter(char c) {
-  return IsLetter(c) || static_cast<signed char>(c) < 0;
-}
+bool Letter(char c) { return IsLetter(c) || static_cast<signed char>(c) < 0; }
 
 struct Run {
   int64_t value = 0;

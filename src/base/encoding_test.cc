@@ -7,9 +7,13 @@ namespace sextant {
 namespace {
 
 TEST(Base64, KnowsTheVectorsOfRfc4648) {
-  constexpr std::pair<const char*, const char*> kVectors[] = {
-      {"", ""},         {"f", "Zg=="},         {"fo", "Zm8="},        {"foo", "Zm9v"},
-      {"foob", "Zm9vYg=="}, {"fooba", "Zm9vYmE="}, {"foobar", "Zm9vYmFy"}};
+  constexpr std::pair<const char*, const char*> kVectors[] = {{"", ""},
+                                                              {"f", "Zg=="},
+                                                              {"fo", "Zm8="},
+                                                              {"foo", "Zm9v"},
+                                                              {"foob", "Zm9vYg=="},
+                                                              {"fooba", "Zm9vYmE="},
+                                                              {"foobar", "Zm9vYmFy"}};
   for (const auto& [plain, text] : kVectors) {
     EXPECT_EQ(Base64(plain), text);
     EXPECT_EQ(Base64Decode(text), plain);
@@ -31,7 +35,8 @@ TEST(Base64, EveryByteGoesRound) {
 }
 
 TEST(Base64, RefusesWhatIsNone) {
-  for (const char* text : {"Z", "Zg", "Zg=", "Zg===", "Z===", "====", "Zm9v=", "Zm=v", "Zm 9", "-_-_"})
+  for (const char* text :
+       {"Z", "Zg", "Zg=", "Zg===", "Z===", "====", "Zm9v=", "Zm=v", "Zm 9", "-_-_"})
     EXPECT_FALSE(Base64Decode(text)) << text;
   for (const char* text : {"Z", "Zg=", "+/", "Zm9v="}) EXPECT_FALSE(Base64UrlDecode(text)) << text;
 }
@@ -56,8 +61,9 @@ TEST(Utf8, EveryCharacterGoesRound) {
 }
 
 TEST(Utf8, RefusesWhatIsNone) {
-  for (const char* text : {"\x80", "\xc0\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xf0\x8f\xbf\xbf", "\xed\xa0\x80",
-                           "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "a\xff", "\xc3", "\xc3("}) {
+  for (const char* text :
+       {"\x80", "\xc0\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xf0\x8f\xbf\xbf", "\xed\xa0\x80",
+        "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "a\xff", "\xc3", "\xc3("}) {
     EXPECT_FALSE(IsUtf8(text)) << text;
   }
   EXPECT_TRUE(IsUtf8(""));

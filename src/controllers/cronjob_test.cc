@@ -61,8 +61,9 @@ TEST_F(CronJobTest, OtherTimeZonesStartNothing) {
   Make(R"("timeZone":"Europe/Berlin",)");
   Pass(11min);
   EXPECT_EQ(Jobs(), 0U);
-  EXPECT_THAT(cluster.Events("tick"),
-              Contains("UnknownTimeZone: timeZone \"Europe/Berlin\" is not known here: only UTC is"));
+  EXPECT_THAT(
+      cluster.Events("tick"),
+      Contains("UnknownTimeZone: timeZone \"Europe/Berlin\" is not known here: only UTC is"));
 }
 
 TEST_F(CronJobTest, SuspendedStartsNothing) {

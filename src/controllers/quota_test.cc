@@ -21,13 +21,11 @@ class QuotaTest : public ::testing::Test {
  protected:
   QuotaTest() { cluster.AddNode("node-1"); }
   void Quota(std::string_view hard) {
-    cluster.Create(kQuotas, fmt::format(R"({{"metadata":{{"name":"q"}},"spec":{{"hard":{}}}}})",
-                                        hard));
+    cluster.Create(kQuotas,
+                   fmt::format(R"({{"metadata":{{"name":"q"}},"spec":{{"hard":{}}}}})", hard));
     cluster.Settle();
   }
-  std::string Status() {
-    return api::ToJson(cluster.Get(kQuotas, {"default", "q"})["status"]);
-  }
+  std::string Status() { return api::ToJson(cluster.Get(kQuotas, {"default", "q"})["status"]); }
   void Pod(std::string_view name) {
     cluster.Create(client::kPods,
                    fmt::format(R"({{"metadata":{{"name":"{}"}},"spec":{{"containers":[

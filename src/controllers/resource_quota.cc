@@ -58,8 +58,8 @@ ResourceQuotaController::ResourceQuotaController(Deps deps, const api::Registry&
   for (const Collection& collection : CollectionsOf(registry)) {
     QuotaKind kind(collection.gvr.group, collection.gvr.resource);
     if (!collection.namespaced || !kind.Counted()) continue;
-    auto counted = std::make_unique<Counted>(
-        Counted{std::move(kind), Use(collection.gvr), nullptr});
+    auto counted =
+        std::make_unique<Counted>(Counted{std::move(kind), Use(collection.gvr), nullptr});
     for (const Updates& row : kUpdates) {
       if (collection.gvr.group.empty() && row.plural == collection.gvr.resource) {
         counted->gives_back = row.gives_back;

@@ -1,6 +1,6 @@
-// ResourceQuotas: status.used counted anew when something gives back what it took, or when the quota
-// itself is new or changes. What is taken, admission enters together with the write.
-// Source: k8s.io/kubernetes pkg/controller/resourcequota, pkg/quota/v1/install at v1.36.3.
+// ResourceQuotas: status.used counted anew when something gives back what it took, or when the
+// quota itself is new or changes. What is taken, admission enters together with the write. Source:
+// k8s.io/kubernetes pkg/controller/resourcequota, pkg/quota/v1/install at v1.36.3.
 #pragma once
 
 #include <memory>

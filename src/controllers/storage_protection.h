@@ -1,7 +1,6 @@
-// What admission protects with a finalizer (StorageObjectInUseProtection) is let go when nothing uses
-// it any more: claims, volumes, classes of volume attributes.
-// Source: k8s.io/kubernetes pkg/controller/volume (pvcprotection, pvprotection, vacprotection) at
-// v1.36.3.
+// What admission protects with a finalizer (StorageObjectInUseProtection) is let go when nothing
+// uses it any more: claims, volumes, classes of volume attributes. Source: k8s.io/kubernetes
+// pkg/controller/volume (pvcprotection, pvprotection, vacprotection) at v1.36.3.
 #pragma once
 
 #include <memory>

@@ -30,9 +30,7 @@ Result<api::Object> FindSource(const std::map<std::string, Result<api::Object>>&
   return Fail(found->second.error());
 }
 
-std::string DecodeSecret(api::Value base64) {
-  return Base64Decode(base64.AsString()).value_or("");
-}
+std::string DecodeSecret(api::Value base64) { return Base64Decode(base64.AsString()).value_or(""); }
 
 void FetchSources(client::Client& client, const std::string& ns, SourceNames names,
                   std::move_only_function<void(std::shared_ptr<const Sources>)> done) {

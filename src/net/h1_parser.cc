@@ -50,8 +50,7 @@ bool IsDecimal(std::string_view text, uint64_t& value) {
 }  // namespace
 
 bool IsTokenChar(char c) {
-  return IsAlphanumeric(c) ||
-         (c != '\0' && std::strchr("!#$%&'*+-.^_`|~", c) != nullptr);
+  return IsAlphanumeric(c) || (c != '\0' && std::strchr("!#$%&'*+-.^_`|~", c) != nullptr);
 }
 
 bool IsToken(std::string_view text) {

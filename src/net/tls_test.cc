@@ -1,7 +1,8 @@
-#include "base/base64.h"
 #include "net/tls.h"
 
 #include <gtest/gtest.h>
+
+#include "base/base64.h"
 
 namespace sextant::net {
 namespace {

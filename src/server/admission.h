@@ -40,8 +40,8 @@ struct AdmissionRequest {
   bool On(std::string_view group, std::string_view plural, std::string_view subresource = "") const;
 };
 
-// What a write takes elsewhere (a quota's used amounts): worked out over what is ordered last, right
-// before the commit. Refuses the write, or names the writes that go with it.
+// What a write takes elsewhere (a quota's used amounts): worked out over what is ordered last,
+// right before the commit. Refuses the write, or names the writes that go with it.
 using Settlement = std::function<Result<std::vector<store::Write>>(const store::Store& store)>;
 
 class AdmissionPlugin {

@@ -74,9 +74,10 @@ std::string PodComplaint(Value spec, const Object& account) {
   for (Value volume : spec["volumes"].items()) {
     const std::string_view secret = volume["secret"]["secretName"].AsString();
     if (!volume["secret"] || Has(account["secrets"], secret)) continue;
-    return fmt::format("volume with secret.secretName=\"{}\" is not allowed because service account "
-                       "{} does not reference that secret",
-                       secret, account.name());
+    return fmt::format(
+        "volume with secret.secretName=\"{}\" is not allowed because service account "
+        "{} does not reference that secret",
+        secret, account.name());
   }
   std::string why = AnyContainerComplaint(spec, std::span(kContainers).first(2), account);
   if (!why.empty()) return why;
@@ -84,9 +85,10 @@ std::string PodComplaint(Value spec, const Object& account) {
   for (Value pull : spec["imagePullSecrets"].items()) {
     const std::string_view secret = pull["name"].AsString();
     if (!Has(account["imagePullSecrets"], secret)) {
-      return fmt::format("imagePullSecrets[{}].name=\"{}\" is not allowed because service account "
-                         "{} does not reference that imagePullSecret",
-                         i, secret, account.name());
+      return fmt::format(
+          "imagePullSecrets[{}].name=\"{}\" is not allowed because service account "
+          "{} does not reference that imagePullSecret",
+          i, secret, account.name());
     }
     ++i;
   }
@@ -161,8 +163,7 @@ class ServiceAccountAdmission : public AdmissionPlugin {
   }
 
   Status Validate(const AdmissionRequest& request, Value pod) const override {
-    const bool debugged =
-        request.On("", "pods", "ephemeralcontainers") && request.verb == "update";
+    const bool debugged = request.On("", "pods", "ephemeralcontainers") && request.verb == "update";
     if (!debugged && (!request.On("", "pods") || request.verb != "create")) return {};
     if (!debugged && pod["metadata"]["annotations"].Has(kMirror)) {
       const std::string_view why = MirrorComplaint(pod["spec"]);

@@ -159,8 +159,8 @@ class Limits {
   }
 
   void CheckRatio(std::string_view name, const Quantity& most, const Asked& asked) {
-    const std::string rule = fmt::format("{} max limit to request ratio per {} is {}", name, type_,
-                                         most.ToString());
+    const std::string rule =
+        fmt::format("{} max limit to request ratio per {} is {}", name, type_, most.ToString());
     if (!asked.request || asked.request->IsZero()) {
       return Refuse(rule + ", but no request is specified or request is 0");
     }

@@ -56,8 +56,8 @@ TEST_F(LimitRangerTest, PodsStayWithinLimits) {
             "cpu max limit to request ratio per Container is 2, but no request is specified or "
             "request is 0"}}) {
     Make("", "limitranges", Range(c.limits));
-    const Answer pod = Do(Admin(), {"create", "", "pods",
-                                    Pod("p", fmt::format(R"(,"resources":{})", c.resources))});
+    const Answer pod = Do(
+        Admin(), {"create", "", "pods", Pod("p", fmt::format(R"(,"resources":{})", c.resources))});
     const std::string_view why = c.why;
     EXPECT_EQ(pod.message, why.empty() ? "" : fmt::format("pods \"p\" is forbidden: {}", why))
         << c.limits << c.resources;
@@ -78,10 +78,12 @@ TEST_F(LimitRangerTest, ClaimsStayWithinLimits) {
                                     size)})
         .message;
   };
-  EXPECT_EQ(claim("3Gi"), "persistentvolumeclaims \"c\" is forbidden: maximum storage usage per "
-                          "PersistentVolumeClaim is 2Gi, but request is 3Gi");
-  EXPECT_EQ(claim("512Mi"), "persistentvolumeclaims \"c\" is forbidden: minimum storage usage per "
-                            "PersistentVolumeClaim is 1Gi, but request is 512Mi");
+  EXPECT_EQ(claim("3Gi"),
+            "persistentvolumeclaims \"c\" is forbidden: maximum storage usage per "
+            "PersistentVolumeClaim is 2Gi, but request is 3Gi");
+  EXPECT_EQ(claim("512Mi"),
+            "persistentvolumeclaims \"c\" is forbidden: minimum storage usage per "
+            "PersistentVolumeClaim is 1Gi, but request is 512Mi");
   EXPECT_EQ(claim("1Gi"), "");
 }
 

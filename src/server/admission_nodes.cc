@@ -53,8 +53,8 @@ struct NodeRequest {
   }
   template <typename... Args>
   Status RefuseNode(fmt::format_string<Args...> why, Args&&... args) const {
-    return Refuse(fmt::format("node {} {}", Quote(node),
-                              fmt::format(why, std::forward<Args>(args)...)));
+    return Refuse(
+        fmt::format("node {} {}", Quote(node), fmt::format(why, std::forward<Args>(args)...)));
   }
 };
 
@@ -143,9 +143,10 @@ Status CheckMirrorOwner(const NodeRequest& r) {
 
 Status CheckNewPod(const NodeRequest& r) {
   if (!r.object["metadata"]["annotations"].Has(kMirror)) {
-    return r.Refuse(fmt::format("pod does not have {} annotation, node {} can only create mirror "
-                                "pods",
-                                Quote(kMirror), Quote(r.node)));
+    return r.Refuse(
+        fmt::format("pod does not have {} annotation, node {} can only create mirror "
+                    "pods",
+                    Quote(kMirror), Quote(r.node)));
   }
   if (r.object["spec"]["nodeName"].AsString() != r.node) {
     return r.RefuseNode("can only create pods with spec.nodeName set to itself");
@@ -159,9 +160,10 @@ Status CheckNewPod(const NodeRequest& r) {
 Status CheckPod(const NodeRequest& r) {
   if (r.creates()) return CheckNewPod(r);
   if (!r.deletes()) {
-    return r.Refuse(fmt::format("unexpected operation {}, node {} can only create and delete "
-                                "mirror pods",
-                                Quote(r.operation()), Quote(r.node)));
+    return r.Refuse(
+        fmt::format("unexpected operation {}, node {} can only create and delete "
+                    "mirror pods",
+                    Quote(r.operation()), Quote(r.node)));
   }
   if (r.old()["spec"]["nodeName"].AsString() == r.node) return {};
   return r.RefuseNode("can only delete pods with spec.nodeName set to itself");
@@ -262,8 +264,8 @@ Status CheckNode(const NodeRequest& r) {
 
 std::string DriverOfClaim(const NodeRequest& r, std::string_view claim_name) {
   const Object claim = r.request.view.Get("persistentvolumeclaims", r.ns(), claim_name);
-  const Object volume = r.request.view.Get("persistentvolumes", "",
-                                           claim["spec"]["volumeName"].AsString());
+  const Object volume =
+      r.request.view.Get("persistentvolumes", "", claim["spec"]["volumeName"].AsString());
   return std::string(volume["spec"]["csi"]["driver"].AsString());
 }
 
@@ -298,9 +300,10 @@ Status CheckAudience(const NodeRequest& r, const Object& pod) {
   info.subresource.clear();
   const User& user = r.request.op.user;
   if (r.request.authorizer.Authorize(user, info, r.request.view).allowed) return {};
-  return r.Refuse(fmt::format("audience {} not found in pod spec volume, {} is not authorized to "
-                              "request tokens for this audience",
-                              Quote(audience), user.name));
+  return r.Refuse(
+      fmt::format("audience {} not found in pod spec volume, {} is not authorized to "
+                  "request tokens for this audience",
+                  Quote(audience), user.name));
 }
 
 Status CheckToken(const NodeRequest& r) {
@@ -314,9 +317,10 @@ Status CheckToken(const NodeRequest& r) {
   const Object pod = r.request.view.Get("pods", r.ns(), ref["name"].AsString());
   if (!pod) return Fail(NotFound({"", "pods"}, ref["name"].AsString()));
   if (uid != pod.uid()) {
-    return r.Refuse(fmt::format("the UID in the bound object reference ({}) does not match the UID "
-                                "in record. The object might have been deleted and then recreated",
-                                uid));
+    return r.Refuse(
+        fmt::format("the UID in the bound object reference ({}) does not match the UID "
+                    "in record. The object might have been deleted and then recreated",
+                    uid));
   }
   if (pod["spec"]["nodeName"].AsString() != r.node) {
     return r.Refuse("node requested token bound to a pod scheduled on a different node");
@@ -345,9 +349,10 @@ Status CheckSlice(const NodeRequest& r) {
   if (r.updates()) return {};
   const Value slice = r.creates() ? r.object : r.old();
   if (slice["spec"]["nodeName"].AsString() == r.node) return {};
-  return r.Refuse(fmt::format("can only {} ResourceSlice with the same NodeName as the requesting "
-                              "node",
-                              r.request.verb));
+  return r.Refuse(
+      fmt::format("can only {} ResourceSlice with the same NodeName as the requesting "
+                  "node",
+                  r.request.verb));
 }
 
 // Status of claims: what the growing of a volume shows, and nothing else.
@@ -372,9 +377,10 @@ Status CheckClaimStatus(const NodeRequest& r) {
 Status RefuseClaim(const NodeRequest& r) { return r.Refuse("may only update PVC status"); }
 
 Status RefusePodPart(const NodeRequest& r) {
-  return r.Refuse(fmt::format("unexpected pod subresource {}, only 'status' and 'eviction' are "
-                              "allowed",
-                              Quote(r.request.op.subresource->name)));
+  return r.Refuse(
+      fmt::format("unexpected pod subresource {}, only 'status' and 'eviction' are "
+                  "allowed",
+                  Quote(r.request.op.subresource->name)));
 }
 
 // "*": any subresource, and none.
@@ -417,8 +423,7 @@ class NodeRestriction : public AdmissionPlugin {
     const std::string_view node = std::string_view(user.name).substr(kPrefix.size());
     const NodeRequest asked{request, node, object};
     if (node.empty()) {
-      return asked.Refuse(
-          fmt::format("could not determine node from user {}", Quote(user.name)));
+      return asked.Refuse(fmt::format("could not determine node from user {}", Quote(user.name)));
     }
     const auto& resource = *request.op.resource;
     const std::string_view sub = request.op.subresource ? request.op.subresource->name : "";

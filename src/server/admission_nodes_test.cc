@@ -13,10 +13,10 @@ class NodeRestrictionTest : public AdmissionTest {
   }
 
   std::string Try(const Ask& ask) { return Do(Node("n"), ask).message; }
-  std::string TryChange(std::string group, std::string plural, std::string name,
-                        std::string patch, std::string subresource = "") {
-    return Change(Node("n"), std::move(group), std::move(plural), std::move(name),
-                  std::move(patch), std::move(subresource))
+  std::string TryChange(std::string group, std::string plural, std::string name, std::string patch,
+                        std::string subresource = "") {
+    return Change(Node("n"), std::move(group), std::move(plural), std::move(name), std::move(patch),
+                  std::move(subresource))
         .message;
   }
 };
@@ -58,10 +58,10 @@ TEST_F(NodeRestrictionTest, ItsPods) {
   EXPECT_EQ(Try({"delete", "", "pods", "", "foreign"}),
             "pods \"foreign\" is forbidden: node \"n\" can only delete pods with spec.nodeName set "
             "to itself");
-  EXPECT_EQ(Try({"create", "", "pods", R"({"metadata":{"name":"foreign"}})", "foreign",
-                 "eviction"}),
-            "pods \"foreign\" is forbidden: node n can only evict pods with spec.nodeName set to "
-            "itself");
+  EXPECT_EQ(
+      Try({"create", "", "pods", R"({"metadata":{"name":"foreign"}})", "foreign", "eviction"}),
+      "pods \"foreign\" is forbidden: node n can only evict pods with spec.nodeName set to "
+      "itself");
   EXPECT_EQ(Try({"delete", "", "pods", "", "mine"}), "");
 }
 
@@ -97,8 +97,9 @@ TEST_F(NodeRestrictionTest, LeasesAndSlices) {
                 fmt::format(R"({{"metadata":{{"name":"{}"}}}})", name), "", "", std::move(ns)});
   };
   Make("", "namespaces", R"({"metadata":{"name":"kube-node-lease"}})");
-  EXPECT_EQ(lease("n", "default"), "leases.coordination.k8s.io \"n\" is forbidden: can only access "
-                                   "leases in the \"kube-node-lease\" system namespace");
+  EXPECT_EQ(lease("n", "default"),
+            "leases.coordination.k8s.io \"n\" is forbidden: can only access "
+            "leases in the \"kube-node-lease\" system namespace");
   EXPECT_EQ(lease("other", "kube-node-lease"),
             "leases.coordination.k8s.io \"other\" is forbidden: can only access node lease with "
             "the same name as the requesting node");
@@ -109,8 +110,9 @@ TEST_F(NodeRestrictionTest, LeasesAndSlices) {
                     "pool":{{"name":"p","generation":1,"resourceSliceCount":1}}}}}})",
                             node)});
   };
-  EXPECT_EQ(slice("other"), "resourceslices.resource.k8s.io \"s\" is forbidden: can only create "
-                            "ResourceSlice with the same NodeName as the requesting node");
+  EXPECT_EQ(slice("other"),
+            "resourceslices.resource.k8s.io \"s\" is forbidden: can only create "
+            "ResourceSlice with the same NodeName as the requesting node");
   EXPECT_EQ(slice("n"), "");
 }
 
@@ -124,9 +126,9 @@ TEST_F(NodeRestrictionTest, TokensOfItsPods) {
   };
   const std::string uid(Get("", "pods", "mine").uid());
   const std::string foreign(Get("", "pods", "foreign").uid());
-  EXPECT_EQ(Try({"create", "", "serviceaccounts", R"({"spec":{"audiences":[]}})", "default",
-                 "token"}),
-            "serviceaccounts \"default\" is forbidden: node requested token not bound to a pod");
+  EXPECT_EQ(
+      Try({"create", "", "serviceaccounts", R"({"spec":{"audiences":[]}})", "default", "token"}),
+      "serviceaccounts \"default\" is forbidden: node requested token not bound to a pod");
   EXPECT_EQ(token("foreign", foreign, ""),
             "serviceaccounts \"default\" is forbidden: node requested token bound to a pod "
             "scheduled on a different node");

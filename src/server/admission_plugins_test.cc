@@ -30,8 +30,9 @@ TEST_F(PluginTest, NothingIsMadeInANamespaceThatEnds) {
   EXPECT_TRUE(Do(Admin(), {"delete", "", "namespaces", "", "x"}).ok);
   const Answer answer =
       Do(Admin(), {"create", "", "configmaps", R"({"metadata":{"name":"m"}})", "", "", "x"});
-  EXPECT_EQ(answer.message, "configmaps \"m\" is forbidden: unable to create new content in "
-                            "namespace x because it is being terminated");
+  EXPECT_EQ(answer.message,
+            "configmaps \"m\" is forbidden: unable to create new content in "
+            "namespace x because it is being terminated");
   ASSERT_EQ(answer.error.causes.size(), 1U);
   EXPECT_EQ(answer.error.causes[0].reason, "NamespaceTerminating");
 }
@@ -49,8 +50,7 @@ TEST_F(PluginTest, AccountsLimitSecrets) {
       "imagePullSecrets":[{"name":"pull"}]})");
   const auto pod = [&](std::string_view container, std::string_view spec) {
     return Do(Admin(), {"create", "", "pods",
-                        Pod("p", container,
-                            fmt::format(R"("serviceAccountName":"a",{})", spec))})
+                        Pod("p", container, fmt::format(R"("serviceAccountName":"a",{})", spec))})
         .message;
   };
   EXPECT_EQ(pod("", R"("volumes":[{"name":"v","secret":{"secretName":"x"}}],)"),
@@ -60,9 +60,10 @@ TEST_F(PluginTest, AccountsLimitSecrets) {
             "pods \"p\" is forbidden: container c with envVar E referencing "
             "secret.secretName=\"x\" is not allowed because service account a does not reference "
             "that secret");
-  EXPECT_EQ(pod("", R"("imagePullSecrets":[{"name":"x"}],)"),
-            "pods \"p\" is forbidden: imagePullSecrets[0].name=\"x\" is not allowed because service "
-            "account a does not reference that imagePullSecret");
+  EXPECT_EQ(
+      pod("", R"("imagePullSecrets":[{"name":"x"}],)"),
+      "pods \"p\" is forbidden: imagePullSecrets[0].name=\"x\" is not allowed because service "
+      "account a does not reference that imagePullSecret");
   EXPECT_EQ(pod(R"(,"envFrom":[{"secretRef":{"name":"mine"}}])", ""), "");
 }
 
@@ -82,12 +83,13 @@ TEST_F(PluginTest, PrioritiesComeFromClasses) {
   ASSERT_TRUE(pod.ok) << pod.message;
   EXPECT_EQ(pod["spec"]["priority"].AsInt(), 1000);
   EXPECT_EQ(pod["spec"]["preemptionPolicy"].AsString(), "Never");
-  EXPECT_EQ(Do(Admin(), {"create", "", "pods", Pod("q", "", R"("priorityClassName":"low",)")})
-                .message,
-            "pods \"q\" is forbidden: no PriorityClass with name low was found");
-  EXPECT_EQ(Do(Admin(), {"create", "", "pods", Pod("q", "", R"("priority":7,)")}).message,
-            "pods \"q\" is forbidden: the integer value of priority (7) must not be provided in pod "
-            "spec; priority admission controller computed 0 from the given PriorityClass name");
+  EXPECT_EQ(
+      Do(Admin(), {"create", "", "pods", Pod("q", "", R"("priorityClassName":"low",)")}).message,
+      "pods \"q\" is forbidden: no PriorityClass with name low was found");
+  EXPECT_EQ(
+      Do(Admin(), {"create", "", "pods", Pod("q", "", R"("priority":7,)")}).message,
+      "pods \"q\" is forbidden: the integer value of priority (7) must not be provided in pod "
+      "spec; priority admission controller computed 0 from the given PriorityClass name");
   Make("scheduling.k8s.io", "priorityclasses",
        R"({"metadata":{"name":"normal"},"value":5,"globalDefault":true})");
   EXPECT_EQ(Do(Admin(), {"create", "scheduling.k8s.io", "priorityclasses",
@@ -118,7 +120,8 @@ TEST_F(PluginTest, PodsKnowTheirZone) {
       "topology.kubernetes.io/region":"r","other":"x"}}})");
   Make("", "pods", Pod("p"));
   EXPECT_TRUE(Do(Admin(), {"create", "", "pods", R"({"metadata":{"name":"p"},"target":{
-      "kind":"Node","name":"n"}})", "p", "binding"})
+      "kind":"Node","name":"n"}})",
+                           "p", "binding"})
                   .ok);
   EXPECT_EQ(api::ToJson(Get("", "pods", "p")["metadata"]["labels"]),
             R"({"topology.kubernetes.io/region":"r","topology.kubernetes.io/zone":"z"})");
@@ -136,9 +139,10 @@ TEST_F(PluginTest, PodsGrowAsFarAsTheirNode) {
   Make("", "nodes", R"({"metadata":{"name":"n"},"status":{"allocatable":{"cpu":"2",
       "memory":"4Gi"}}})");
   Make("", "pods", Pod("p", R"(,"resources":{"requests":{"cpu":"1"}})", R"("nodeName":"n",)"));
-  const Answer answer = Do(
-      Admin(), {"patch", "", "pods", R"({"spec":{"containers":[{"name":"c","image":"i",
-          "resources":{"requests":{"cpu":"3"}}}]}})", "p", "resize"});
+  const Answer answer =
+      Do(Admin(), {"patch", "", "pods", R"({"spec":{"containers":[{"name":"c","image":"i",
+          "resources":{"requests":{"cpu":"3"}}}]}})",
+                   "p", "resize"});
   EXPECT_THAT(answer.message, HasSubstr("node didn't have enough allocatable resources: cpu, "
                                         "requested: 3000, allocatable: 2000"));
   ASSERT_EQ(answer.error.causes.size(), 1U);
@@ -183,8 +187,7 @@ TEST_F(StorageTest, ClaimsGrowWhereTheirClassLetsThem) {
   Class("fixed", false);
   Class("growing", false, R"(,"allowVolumeExpansion":true)");
   const auto grow = [&](std::string_view storage_class) {
-    const std::string name(
-        Claim(fmt::format(R"("storageClassName":"{}",)", storage_class)).name());
+    const std::string name(Claim(fmt::format(R"("storageClassName":"{}",)", storage_class)).name());
     Change(Admin(), "", "persistentvolumeclaims", name,
            R"({"status":{"phase":"Bound","capacity":{"storage":"1Gi"}}})", "status");
     return Change(Admin(), "", "persistentvolumeclaims", name,
@@ -215,8 +218,9 @@ TEST_F(PluginTest, SignersAskForARightOfTheirOwn) {
                   "approval")
         .message;
   };
-  EXPECT_EQ(approve(), "certificatesigningrequests.certificates.k8s.io \"r\" is forbidden: user not "
-                       "permitted to approve requests with signerName \"example.com/a\"");
+  EXPECT_EQ(approve(),
+            "certificatesigningrequests.certificates.k8s.io \"r\" is forbidden: user not "
+            "permitted to approve requests with signerName \"example.com/a\"");
   Make(kRbac, "clusterroles", R"({"metadata":{"name":"a"},"rules":[{"apiGroups":
       ["certificates.k8s.io"],"resources":["signers"],"resourceNames":["example.com/*"],
       "verbs":["approve"]}]})");

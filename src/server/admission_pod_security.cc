@@ -42,11 +42,12 @@ PodSecurityPolicy PolicyOfNamespace(const AdmissionRequest& request) {
   return PolicyOf(space["metadata"]["labels"], errors);
 }
 
-void Warn(const AdmissionRequest& request, const LeveledPolicy& policy, Value metadata, Value spec) {
+void Warn(const AdmissionRequest& request, const LeveledPolicy& policy, Value metadata,
+          Value spec) {
   const Violations found = Violations::Of(policy, metadata, spec);
   if (found.empty()) return;
-  request.warnings.push_back(fmt::format("would violate PodSecurity {}: {}",
-                                         Quote(policy.ToString()), found.Detail()));
+  request.warnings.push_back(
+      fmt::format("would violate PodSecurity {}: {}", Quote(policy.ToString()), found.Detail()));
 }
 
 Value Named(Value list, std::string_view name) {
@@ -117,10 +118,10 @@ void WarnOfPods(const AdmissionRequest& request, const LeveledPolicy& policy, st
                   Quote(ns), Quote(policy.ToString())));
   std::set<std::string> lines;
   for (const auto& [reasons, group] : groups) {
-    const std::string others =
-        group.count == 1   ? ""
-        : group.count == 2 ? " (and 1 other pod)"
-                           : fmt::format(" (and {} other pods)", group.count - 1);
+    const std::string others = group.count == 1 ? ""
+                               : group.count == 2
+                                   ? " (and 1 other pod)"
+                                   : fmt::format(" (and {} other pods)", group.count - 1);
     lines.insert(fmt::format("{}{}: {}", group.first, others, reasons));
   }
   request.warnings.insert(request.warnings.end(), lines.begin(), lines.end());
@@ -149,10 +150,9 @@ Status CheckPod(const AdmissionRequest& request, Value pod) {
   const PodSecurityPolicy policy = PolicyOfNamespace(request);
   const Violations found = Violations::Of(policy.enforce, pod["metadata"], pod["spec"]);
   if (!found.empty()) {
-    return Fail(AdmissionForbidden(
-        request, pod,
-        fmt::format("violates PodSecurity {}: {}", Quote(policy.enforce.ToString()),
-                    found.Detail())));
+    return Fail(AdmissionForbidden(request, pod,
+                                   fmt::format("violates PodSecurity {}: {}",
+                                               Quote(policy.enforce.ToString()), found.Detail())));
   }
   Warn(request, policy.warn, pod["metadata"], pod["spec"]);
   return {};

@@ -111,8 +111,7 @@ class PodResizeValidator : public AdmissionPlugin {
     if (name.empty() || Equal(pod["spec"], request.old["spec"])) return {};
     const Object node = request.view.Get("nodes", "", name);
     if (!node) {
-      return Fail(
-          AdmissionForbidden(request, pod, fmt::format("node {} not found", Quote(name))));
+      return Fail(AdmissionForbidden(request, pod, fmt::format("node {} not found", Quote(name))));
     }
     const std::string_view os = node["metadata"]["labels"]["kubernetes.io/os"].AsString("linux");
     if (os != "linux") {
@@ -122,9 +121,8 @@ class PodResizeValidator : public AdmissionPlugin {
     }
     const std::string lacking = Lacking(pod, node["status"]["allocatable"]);
     if (lacking.empty()) return {};
-    return Refuse(
-        request, pod, "NodeCapacity",
-        fmt::format("node didn't have enough allocatable resources: {}", lacking));
+    return Refuse(request, pod, "NodeCapacity",
+                  fmt::format("node didn't have enough allocatable resources: {}", lacking));
   }
 
  private:
@@ -150,8 +148,8 @@ class PodResizeValidator : public AdmissionPlugin {
                                   cpu.MilliValue()));
     }
     if (want["memory"] > memory) {
-      texts.push_back(fmt::format("memory, requested: {}, allocatable: {}",
-                                  want["memory"].Value(), memory.Value()));
+      texts.push_back(fmt::format("memory, requested: {}, allocatable: {}", want["memory"].Value(),
+                                  memory.Value()));
     }
     return fmt::format("{}", fmt::join(texts, "; "));
   }

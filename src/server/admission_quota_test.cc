@@ -13,10 +13,9 @@ class QuotaTest : public AdmissionTest {
     Make("", "resourcequotas",
          fmt::format(R"({{"metadata":{{"name":"{}"}},"spec":{{{}"hard":{}}}}})", name, scopes,
                      hard));
-    const Answer counted = Change(Admin(), "", "resourcequotas", std::string(name),
-                                  fmt::format(R"({{"status":{{"hard":{},"used":{}}}}})", hard,
-                                              used),
-                                  "status");
+    const Answer counted =
+        Change(Admin(), "", "resourcequotas", std::string(name),
+               fmt::format(R"({{"status":{{"hard":{},"used":{}}}}})", hard, used), "status");
     ASSERT_TRUE(counted.ok) << counted.message;
   }
   std::string Used(std::string_view name) {
@@ -24,8 +23,8 @@ class QuotaTest : public AdmissionTest {
   }
   std::string CreatePod(std::string_view name, std::string_view resources = "{}",
                         std::string_view spec = "") {
-    return Do(Admin(), {"create", "", "pods",
-                        Pod(name, fmt::format(R"(,"resources":{})", resources), spec)})
+    return Do(Admin(),
+              {"create", "", "pods", Pod(name, fmt::format(R"(,"resources":{})", resources), spec)})
         .message;
   }
 };
@@ -52,8 +51,8 @@ TEST_F(QuotaTest, NothingIsTakenTwice) {
   int made = 0;
   int refused = 0;
   for (int i = 0; i < 10; ++i) {
-    Operation op = OperationOf(
-        Admin(), {"create", "", "configmaps", fmt::format(R"({{"metadata":{{"name":"m{}"}}}})", i)});
+    Operation op = OperationOf(Admin(), {"create", "", "configmaps",
+                                         fmt::format(R"({{"metadata":{{"name":"m{}"}}}})", i)});
     op.authorized = true;
     pipeline->Execute(std::move(op), [&](Result<Outcome> result) {
       if (result) return static_cast<void>(++made);
@@ -112,11 +111,12 @@ TEST_F(QuotaTest, UpdatesTakeTheIncrease) {
   Make("", "services", R"({"metadata":{"name":"s"},"spec":{"type":"NodePort",
       "ports":[{"name":"a","port":1},{"name":"b","port":2}]}})");
   EXPECT_EQ(Used("q"), R"({"services":"1","services.nodeports":"2"})");
-  EXPECT_EQ(Change(Admin(), "", "services", "s", R"({"spec":{"ports":[{"name":"a","port":1},
+  EXPECT_EQ(
+      Change(Admin(), "", "services", "s", R"({"spec":{"ports":[{"name":"a","port":1},
                 {"name":"b","port":2},{"name":"c","port":3},{"name":"d","port":4}]}})")
-                .message,
-            "services \"s\" is forbidden: exceeded quota: q, requested: services.nodeports=2, used: "
-            "services.nodeports=2, limited: services.nodeports=3");
+          .message,
+      "services \"s\" is forbidden: exceeded quota: q, requested: services.nodeports=2, used: "
+      "services.nodeports=2, limited: services.nodeports=3");
   EXPECT_EQ(Change(Admin(), "", "services", "s", R"({"spec":{"ports":[{"name":"a","port":1},
                 {"name":"b","port":2},{"name":"c","port":3}]}})")
                 .message,

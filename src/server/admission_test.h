@@ -102,8 +102,8 @@ class AdmissionTest : public ::testing::Test {
   // With the merge patch applied to what is there.
   Answer Change(const User& user, std::string group, std::string plural, std::string name,
                 std::string patch, std::string subresource = "") {
-    Ask ask{"patch", std::move(group), std::move(plural), std::move(patch), std::move(name),
-            std::move(subresource)};
+    Ask ask{"patch",          std::move(group), std::move(plural),
+            std::move(patch), std::move(name),  std::move(subresource)};
     return Do(user, ask);
   }
 

@@ -44,9 +44,8 @@ class JwtIssuer : public TokenIssuer {
     Editor header;
     header.Root().Set("alg", key_.algorithm());
     header.Root().Set("kid", key_id_);
-    const std::string signing_input =
-        fmt::format("{}.{}", Base64Url(Json(std::move(header).Finish())),
-                    Base64Url(Json(Payload(claims))));
+    const std::string signing_input = fmt::format(
+        "{}.{}", Base64Url(Json(std::move(header).Finish())), Base64Url(Json(Payload(claims))));
     return fmt::format("{}.{}", signing_input, Base64Url(key_.Sign(signing_input)));
   }
 
@@ -210,9 +209,8 @@ Result<User> Authenticator::Authenticate(const net::Request& request) const {
   constexpr std::string_view kProtocolToken = "base64url.bearer.authorization.k8s.io.";
   for (const std::string& protocol : request.WebSocketProtocols()) {
     if (!protocol.starts_with(kProtocolToken)) continue;
-    ASSIGN_OR_RETURN(
-        const std::string token,
-        Base64UrlDecode(std::string_view(protocol).substr(kProtocolToken.size())));
+    ASSIGN_OR_RETURN(const std::string token,
+                     Base64UrlDecode(std::string_view(protocol).substr(kProtocolToken.size())));
     return AuthenticateToken(token, view_.now(), {});
   }
   if (!authorization.empty()) return Fail(Unauthorized());

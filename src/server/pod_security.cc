@@ -107,13 +107,13 @@ bool AddsOtherThan(Value context, Words allowed, NameSet& added) {
 }
 
 One DefaultCapabilities(const Pod& pod) {
-  constexpr std::string_view kAllowed[] = {
-      "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE",     "FOWNER",  "FSETID", "KILL",
-      "MKNOD",       "SETUID", "NET_BIND_SERVICE", "SETFCAP", "SETGID", "SETPCAP",
-      "SYS_CHROOT"};
+  constexpr std::string_view kAllowed[] = {"AUDIT_WRITE",      "CHOWN",   "DAC_OVERRIDE", "FOWNER",
+                                           "FSETID",           "KILL",    "MKNOD",        "SETUID",
+                                           "NET_BIND_SERVICE", "SETFCAP", "SETGID",       "SETPCAP",
+                                           "SYS_CHROOT"};
   NameSet added;
-  const Names bad = pod.Containers(
-      [&](Value, Value context) { return AddsOtherThan(context, kAllowed, added); });
+  const Names bad =
+      pod.Containers([&](Value, Value context) { return AddsOtherThan(context, kAllowed, added); });
   if (bad.empty()) return {};
   return {"non-default capabilities",
           fmt::format("{} must not include {} in securityContext.capabilities.add", Listed(bad),
@@ -329,8 +329,8 @@ One DroppedCapabilities(const Pod& pod) {
       if (capability.AsString() == "ALL") return false;
     return true;
   });
-  const Names adding = pod.Containers(
-      [&](Value, Value context) { return AddsOtherThan(context, kAllowed, added); });
+  const Names adding =
+      pod.Containers([&](Value, Value context) { return AddsOtherThan(context, kAllowed, added); });
   Names details;
   if (!keeping.empty()) {
     details.push_back(
@@ -345,14 +345,30 @@ One DroppedCapabilities(const Pod& pod) {
 }
 
 One RestrictedVolumes(const Pod& pod) {
-  constexpr std::string_view kAllowed[] = {"configMap", "csi",   "downwardAPI", "emptyDir",
-                                           "ephemeral", "image", "projected",   "secret",
-                                           "persistentVolumeClaim"};
-  constexpr std::string_view kRestricted[] = {
-      "hostPath", "gcePersistentDisk", "awsElasticBlockStore", "gitRepo", "nfs", "iscsi",
-      "glusterfs", "rbd", "flexVolume", "cinder", "cephfs", "flocker", "fc", "azureFile",
-      "vsphereVolume", "quobyte", "azureDisk", "photonPersistentDisk", "portworxVolume", "scaleIO",
-      "storageos"};
+  constexpr std::string_view kAllowed[] = {"configMap", "csi",       "downwardAPI",
+                                           "emptyDir",  "ephemeral", "image",
+                                           "projected", "secret",    "persistentVolumeClaim"};
+  constexpr std::string_view kRestricted[] = {"hostPath",
+                                              "gcePersistentDisk",
+                                              "awsElasticBlockStore",
+                                              "gitRepo",
+                                              "nfs",
+                                              "iscsi",
+                                              "glusterfs",
+                                              "rbd",
+                                              "flexVolume",
+                                              "cinder",
+                                              "cephfs",
+                                              "flocker",
+                                              "fc",
+                                              "azureFile",
+                                              "vsphereVolume",
+                                              "quobyte",
+                                              "azureDisk",
+                                              "photonPersistentDisk",
+                                              "portworxVolume",
+                                              "scaleIO",
+                                              "storageos"};
   Names volumes;
   NameSet types;
   for (Value volume : pod.spec["volumes"].items()) {
@@ -377,7 +393,8 @@ One NonRoot(const Pod& pod) {
       Setters(own && !own.AsBool(), pod.Containers([](Value, Value context) {
         return context["runAsNonRoot"] && !context["runAsNonRoot"].AsBool();
       }));
-  if (!setters.empty()) return {kReason, setters + " must not set securityContext.runAsNonRoot=false"};
+  if (!setters.empty())
+    return {kReason, setters + " must not set securityContext.runAsNonRoot=false"};
   if (own) return {};
   const Names silent =
       pod.Containers([](Value, Value context) { return !context["runAsNonRoot"]; });
@@ -402,10 +419,9 @@ One SeccompRequired(const Pod& pod) {
   const Names silent =
       pod.Containers([](Value, Value context) { return !context["seccompProfile"]; });
   if (silent.empty()) return {};
-  return {"seccompProfile",
-          fmt::format("pod or {} must set securityContext.seccompProfile.type to "
-                      "\"RuntimeDefault\" or \"Localhost\"",
-                      Listed(silent))};
+  return {"seccompProfile", fmt::format("pod or {} must set securityContext.seccompProfile.type to "
+                                        "\"RuntimeDefault\" or \"Localhost\"",
+                                        Listed(silent))};
 }
 
 template <One (*kCheck)(const Pod&)>
@@ -546,13 +562,11 @@ PodSecurityPolicy PolicyOf(Value labels, api::FieldErrors& errors) {
 Violations Violations::Of(const LeveledPolicy& policy, Value metadata, Value spec) {
   Violations out;
   const auto applies = [&](const Check& check) {
-    return check.level <= policy.level && check.from <= policy.minor &&
-           policy.minor <= check.until;
+    return check.level <= policy.level && check.from <= policy.minor && policy.minor <= check.until;
   };
   const auto overridden = [&](const Check& check) {
-    return std::ranges::any_of(kChecks, [&](const Check& other) {
-      return other.overrides == check.id && applies(other);
-    });
+    return std::ranges::any_of(
+        kChecks, [&](const Check& other) { return other.overrides == check.id && applies(other); });
   };
   const Pod pod{metadata, spec};
   for (const Check& check : kChecks) {

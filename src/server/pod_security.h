@@ -3,7 +3,8 @@
 //
 //   PodSecurityPolicy policy = PolicyOf(ns["metadata"]["labels"], &errors);
 //   Violations found = Violations::Of(policy.enforce, pod["metadata"], pod["spec"]);
-//   if (!found.empty()) Refuse(found.Detail());   // "host namespaces (hostPID=true), privileged ..."
+//   if (!found.empty()) Refuse(found.Detail());   // "host namespaces (hostPID=true), privileged
+//   ..."
 //
 // Source: k8s.io/pod-security-admission v0.36.3 (policy, api). Pure functions, any thread.
 #pragma once

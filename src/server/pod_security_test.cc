@@ -5,9 +5,9 @@
 namespace sextant::server {
 namespace {
 
+using api::Object;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using api::Object;
 
 constexpr LeveledPolicy kBaseline{SecurityLevel::kBaseline, kLatestMinor};
 constexpr LeveledPolicy kRestricted{SecurityLevel::kRestricted, kLatestMinor};
@@ -85,13 +85,14 @@ TEST(PodSecurityPolicyTest, Restricted) {
           "containers":[{"name":"a","securityContext":{"allowPrivilegeEscalation":false,
             "capabilities":{"drop":["ALL"],"add":["NET_BIND_SERVICE"]}}}]})";
   EXPECT_EQ(Detail(kRestricted, kSound), "");
-  EXPECT_EQ(Detail(kRestricted,
-                   R"({"os":{"name":"windows"},"securityContext":{"runAsNonRoot":true,"runAsUser":0},
+  EXPECT_EQ(
+      Detail(kRestricted,
+             R"({"os":{"name":"windows"},"securityContext":{"runAsNonRoot":true,"runAsUser":0},
                        "volumes":[{"name":"n","nfs":{}},{"name":"h","hostPath":{}}],
                        "containers":[{"name":"a","securityContext":{"runAsNonRoot":false}}]})"),
-            R"(restricted volume types (volumes "n", "h" use restricted volume types "hostPath", )"
-            R"("nfs"), runAsNonRoot != true (container "a" must not set )"
-            R"(securityContext.runAsNonRoot=false), runAsUser=0 (pod must not set runAsUser=0))");
+      R"(restricted volume types (volumes "n", "h" use restricted volume types "hostPath", )"
+      R"("nfs"), runAsNonRoot != true (container "a" must not set )"
+      R"(securityContext.runAsNonRoot=false), runAsUser=0 (pod must not set runAsUser=0))");
 }
 
 TEST(PodSecurityPolicyTest, AllContainersAreLookedAt) {

@@ -1,4 +1,3 @@
-#include "base/base64.h"
 #include "normaliser.h"
 
 #include <fmt/format.h>
@@ -6,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/base64.h"
 #include "net/tls.h"
 
 namespace sextant::recorded {

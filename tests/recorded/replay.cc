@@ -1,4 +1,3 @@
-#include "base/ascii.h"
 #include "replay.h"
 
 #include <fmt/format.h>
@@ -9,6 +8,7 @@
 #include "api/json.h"
 #include "api/protobuf.h"
 #include "api/schema.h"
+#include "base/ascii.h"
 #include "base/file.h"
 #include "net/tls.h"
 #include "normaliser.h"
@@ -238,8 +238,7 @@ class Replayer {
       std::vector<std::string> want;
       std::vector<std::string> got;
       for (const Header& header : step.answer_headers) {
-        if (EqualsIgnoreCase(header.name, name))
-          want.push_back(HeaderValue(name, header.value));
+        if (EqualsIgnoreCase(header.name, name)) want.push_back(HeaderValue(name, header.value));
       }
       for (std::string_view value : answer.headers.GetAll(name)) {
         got.push_back(HeaderValue(name, normaliser_.Text(std::string(value), OptionsOf(step))));
