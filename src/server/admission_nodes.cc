@@ -7,6 +7,7 @@
 
 #include "base/quote.h"
 #include "server/admission_plugins.h"
+#include "server/node_authorizer.h"
 
 namespace sextant::server {
 namespace {
@@ -417,14 +418,10 @@ class NodeRestriction : public AdmissionPlugin {
 
  private:
   static Status Check(const AdmissionRequest& request, Value object) {
-    constexpr std::string_view kPrefix = "system:node:";
-    const User& user = request.op.user;
-    if (!user.name.starts_with(kPrefix) || !user.InGroup("system:nodes")) return {};
-    const std::string_view node = std::string_view(user.name).substr(kPrefix.size());
+    const std::string_view node =
+        NodeOf(request.op.user);  // the authorizer lets in no nameless one
+    if (node.empty()) return {};
     const NodeRequest asked{request, node, object};
-    if (node.empty()) {
-      return asked.Refuse(fmt::format("could not determine node from user {}", Quote(user.name)));
-    }
     const auto& resource = *request.op.resource;
     const std::string_view sub = request.op.subresource ? request.op.subresource->name : "";
     for (const Row& row : kRows) {

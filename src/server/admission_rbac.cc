@@ -191,7 +191,8 @@ Status CheckBinding(const AdmissionRequest& request, Value binding) {
   const GroupResource roles{std::string(kGroup), bind.resource};
   const Object role =
       request.view.Get(roles.ToString(), cluster ? "" : request.op.info.ns, bind.name);
-  if (!role) return Fail(NotFound(roles, bind.name));
+  // The registry names what the request is about, not what is missing.
+  if (!role) return Fail(NotFound({request.op.info.group, request.op.info.resource}, bind.name));
   std::vector<Right> rights;
   for (Value rule : role["rules"].items()) AddRights(rule, rights);
   if (const std::string why = Lacking(request, rights); !why.empty()) return Refuse(request, why);

@@ -90,7 +90,7 @@ TEST_F(EscalationTest, BindingsToo) {
   EXPECT_EQ(bind("own"), "");
   EXPECT_EQ(bind("big"),
             Refusal("rolebindings", "b-big", R"({APIGroups:["*"], Resources:["*"], Verbs:["*"]})"));
-  EXPECT_EQ(bind("none"), "clusterroles.rbac.authorization.k8s.io \"none\" not found");
+  EXPECT_EQ(bind("none"), "rolebindings.rbac.authorization.k8s.io \"none\" not found");
 }
 
 TEST_F(EscalationTest, WhoMayBindOrEscalateMay) {

@@ -144,19 +144,24 @@ void ResolveVerb(const Options& options, RequestInfo& info) {
   if (!info.is_resource || !info.name.empty()) return;
   if (info.verb == "get") {
     info.verb = options.watch ? "watch" : "list";
-    // One exact metadata.name makes the request one about that object.
-    constexpr std::string_view kName = "metadata.name=";
-    std::string_view selector = options.field_selector;
-    if (selector.starts_with(kName)) {
-      selector.remove_prefix(kName.size());
-      if (selector.starts_with("=")) selector.remove_prefix(1);
-      selector = selector.substr(0, selector.find(','));
-      if (!selector.empty() && selector.find_first_of("/%") == std::string_view::npos) {
-        info.name = selector;
-      }
-    }
   } else if (info.verb == "delete") {
     info.verb = "deletecollection";
+  } else {
+    return;
+  }
+  NoteFieldSelector(options.field_selector, info);
+}
+
+void NoteFieldSelector(std::string_view selector, RequestInfo& info) {
+  info.field_selector = selector;
+  // One exact metadata.name makes the request one about that object.
+  constexpr std::string_view kName = "metadata.name=";
+  if (info.verb == "deletecollection" || !selector.starts_with(kName)) return;
+  selector.remove_prefix(kName.size());
+  if (selector.starts_with("=")) selector.remove_prefix(1);
+  selector = selector.substr(0, selector.find(','));
+  if (!selector.empty() && selector.find_first_of("/%") == std::string_view::npos) {
+    info.name = selector;
   }
 }
 
