@@ -49,8 +49,8 @@ constexpr NamedKind kNamedKinds[] = {
     {"src/server/table", ""},                         // tables.cc: kubectl's columns by resource
     {"src/server/rbac.cc", "ClusterRole"},            // roleRef.kind
     {"src/server/rbac.cc", "ServiceAccount"},         // subjects.kind
-    {"src/server/admission.cc", "ServiceAccount"},    // the admission plugin's name
-    {"src/server/runtime_class.cc", "RuntimeClass"},  // likewise
+    {"src/server/admission", ""},                     // plugins: each for its own resources
+    {"src/server/runtime_class.cc", "RuntimeClass"},  // the admission plugin's name
     {"src/server/subresource_", ""},                  // the hooks that the resource table points to
 };
 

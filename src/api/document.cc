@@ -335,45 +335,4 @@ Object FinishCompact(const Node& root, const Message* canonical_for) {
   return Object(std::make_shared<const Document>(std::move(arena), copy, canonical_for));
 }
 
-Node DocumentBuilder::String(std::string_view text) {
-  Node n = StaticString(arena_.Copy(text));
-  n.fixed = false;
-  return n;
-}
-
-Node DocumentBuilder::StaticString(std::string_view text) {
-  CHECK(text.size() <= UINT32_MAX);
-  Node n;
-  n.kind = Kind::kString;
-  n.fixed = true;
-  n.size = static_cast<uint32_t>(text.size());
-  n.text = text.data();
-  return n;
-}
-
-Node DocumentBuilder::List(std::span<const Node> items) {
-  Node n;
-  n.kind = Kind::kList;
-  n.size = static_cast<uint32_t>(items.size());
-  Node* to = static_cast<Node*>(arena_.Allocate(items.size_bytes()));
-  std::copy(items.begin(), items.end(), to);
-  n.items = to;
-  return n;
-}
-
-Node DocumentBuilder::Map(std::span<const Member> members) {
-  Node n;
-  n.kind = Kind::kMap;
-  n.size = static_cast<uint32_t>(members.size());
-  n.sorted = KeysAscend(members);
-  Member* to = static_cast<Member*>(arena_.Allocate(members.size_bytes()));
-  std::copy(members.begin(), members.end(), to);
-  n.members = to;
-  return n;
-}
-
-Object DocumentBuilder::Finish(Node root) {
-  return Object(std::make_shared<const Document>(std::move(arena_), root, nullptr));
-}
-
 }  // namespace sextant::api

@@ -326,18 +326,4 @@ Object FinishCompact(const Node& root, const Message* canonical_for);
 // Bytes that a compact document of `v` takes.
 size_t CompactSize(Value v);
 
-// Pieces for codecs, which build trees bottom-up in one arena without an Editor.
-class DocumentBuilder {
- public:
-  Arena& arena() { return arena_; }
-  Node String(std::string_view text);        // copied
-  Node StaticString(std::string_view text);  // must outlive the document (schema tables)
-  Node List(std::span<const Node> items);
-  Node Map(std::span<const Member> members);
-  Object Finish(Node root);
-
- private:
-  Arena arena_;
-};
-
 }  // namespace sextant::api

@@ -131,17 +131,5 @@ TEST(Editor, FinishesInCanonicalForm) {
             R"("status":{"phase":"Running"}})");
 }
 
-TEST(DocumentBuilder, BuildsBottomUp) {
-  DocumentBuilder b;
-  Node items[] = {b.String("x"), b.StaticString("y")};
-  Member m;
-  m.key = "list";
-  m.key_size = 4;
-  m.fixed = true;
-  m.value = b.List(items);
-  Object doc = b.Finish(b.Map({&m, 1}));
-  EXPECT_EQ(ToJson(doc.root()), R"({"list":["x","y"]})");
-}
-
 }  // namespace
 }  // namespace sextant::api

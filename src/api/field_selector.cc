@@ -6,6 +6,7 @@
 #include "api/json_scan.h"
 #include "api/selector.h"
 #include "base/quote.h"
+#include "base/utf8.h"
 
 namespace sextant::api {
 namespace {

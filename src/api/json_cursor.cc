@@ -1,50 +1,23 @@
 #include "api/json_cursor.h"
 
 #include "api/json_scan.h"
+#include "base/ascii.h"
 #include "base/quote.h"
+#include "base/utf8.h"
 
 namespace sextant::api {
 namespace {
-
-bool Digit(char c) { return c >= '0' && c <= '9'; }
-
-int Hex(char c) {
-  if (Digit(c)) return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 // Four hexadecimal digits behind \u at `s`, -1 if they are not that.
 int Unicode(std::string_view s) {
   if (s.size() < 6 || s[0] != '\\' || s[1] != 'u') return -1;
   int v = 0;
   for (size_t i = 2; i < 6; ++i) {
-    int h = Hex(s[i]);
+    int h = HexDigit(s[i]);
     if (h < 0) return -1;
     v = v * 16 + h;
   }
   return v;
-}
-
-char* PutRune(char* to, uint32_t r) {
-  auto put = [&](uint32_t byte) { *to++ = static_cast<char>(byte); };
-  if (r < 0x80) {
-    put(r);
-  } else if (r < 0x800) {
-    put(0xC0 | r >> 6);
-    put(0x80 | (r & 0x3F));
-  } else if (r < 0x10000) {
-    put(0xE0 | r >> 12);
-    put(0x80 | (r >> 6 & 0x3F));
-    put(0x80 | (r & 0x3F));
-  } else {
-    put(0xF0 | r >> 18);
-    put(0x80 | (r >> 12 & 0x3F));
-    put(0x80 | (r >> 6 & 0x3F));
-    put(0x80 | (r & 0x3F));
-  }
-  return to;
 }
 
 constexpr uint32_t kReplacement = 0xFFFD;
@@ -87,7 +60,7 @@ std::string_view Unescape(std::string_view raw, Arena& arena) {
     size_t used = 1;
     if (raw[0] == '\\') {
       if (raw[1] == 'u') {
-        to = PutRune(to, EscapedRune(raw, used));
+        to = PutUtf8(to, EscapedRune(raw, used));
       } else {
         *to++ = Unescaped(raw[1]);
         used = 2;
@@ -98,7 +71,7 @@ std::string_view Unescape(std::string_view raw, Arena& arena) {
       for (size_t i = 0; i < n; ++i) *to++ = raw[i];
       used = n;
     } else {
-      to = PutRune(to, kReplacement);
+      to = PutUtf8(to, kReplacement);
     }
     raw.remove_prefix(used);
   }
@@ -118,7 +91,7 @@ bool JsonCursor::Syntax(std::string_view where) {
   if (c.empty()) {
     // Go quotes the byte as a rune of that number.
     char rune[4];
-    c = Quote({rune, PutRune(rune, static_cast<uint8_t>(*p_))});
+    c = Quote({rune, PutUtf8(rune, static_cast<uint8_t>(*p_))});
     c = c.substr(1, c.size() - 2);
   }
   error_ = "invalid character '" + c + "' " + std::string(where);
@@ -143,7 +116,7 @@ bool JsonCursor::Escape() {
   }
   ++p_;
   for (int i = 0; i < 4; ++i, ++p_) {
-    if (Hex(*p_) < 0) return Syntax("in \\u hexadecimal character escape");
+    if (HexDigit(*p_) < 0) return Syntax("in \\u hexadecimal character escape");
   }
   return true;
 }
@@ -177,21 +150,21 @@ bool JsonCursor::RawNumber(std::string_view& raw) {
   if (*p_ == '-') ++p_;
   if (*p_ == '0') {
     ++p_;
-  } else if (Digit(*p_)) {
-    while (Digit(*p_)) ++p_;
+  } else if (IsDigit(*p_)) {
+    while (IsDigit(*p_)) ++p_;
   } else {
     return Syntax("in numeric literal");
   }
   if (*p_ == '.') {
     ++p_;
-    if (!Digit(*p_)) return Syntax("after decimal point in numeric literal");
-    while (Digit(*p_)) ++p_;
+    if (!IsDigit(*p_)) return Syntax("after decimal point in numeric literal");
+    while (IsDigit(*p_)) ++p_;
   }
   if (*p_ == 'e' || *p_ == 'E') {
     ++p_;
     if (*p_ == '+' || *p_ == '-') ++p_;
-    if (!Digit(*p_)) return Syntax("in exponent of numeric literal");
-    while (Digit(*p_)) ++p_;
+    if (!IsDigit(*p_)) return Syntax("in exponent of numeric literal");
+    while (IsDigit(*p_)) ++p_;
   }
   raw = {start, p_};
   return true;
@@ -282,7 +255,7 @@ bool JsonCursor::SkipValue() {
     case 'n':
       return Literal("null");
     default:
-      if (c == '-' || Digit(c)) return RawNumber(raw);
+      if (c == '-' || IsDigit(c)) return RawNumber(raw);
       return Syntax("looking for beginning of value");
   }
 }

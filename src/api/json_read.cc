@@ -13,6 +13,7 @@
 #include "api/json_scan.h"
 #include "api/quantity.h"
 #include "api/time_value.h"
+#include "base/base64.h"
 #include "base/quote.h"
 
 namespace sextant::api {
@@ -189,23 +190,6 @@ std::optional<size_t> Base64Error(std::string_view s, bool& same) {
   // Bits that the last character has too many are lost.
   if ((last & (in_quantum == 2 ? 15 : 3)) != 0) same = false;
   return std::nullopt;
-}
-
-constexpr std::string_view kBase64 =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-// Valid base64 text without line breaks and with its spare bits zero.
-std::string CleanBase64(std::string_view s) {
-  std::string out;
-  for (char c : s) {
-    if (c != '\n' && c != '\r') out += c;
-  }
-  size_t pad = out.size() - out.find_last_not_of('=') - 1;
-  if (pad == 0 || out.size() <= pad) return out;
-  char& last = out[out.size() - pad - 1];
-  size_t bits = kBase64.find(last) & ~size_t{pad == 2 ? 15u : 3u};
-  last = kBase64[bits];
-  return out;
 }
 
 class Reader {
@@ -450,7 +434,8 @@ class Reader {
       if (saved_.empty()) saved_ = "illegal base64 data at input byte " + std::to_string(*bad);
       return true;
     }
-    return Set(out, bad || same ? Canonicalizer::View(text) : canon_.Text(CleanBase64(text)));
+    return Set(out,
+               bad || same ? Canonicalizer::View(text) : canon_.Text(Base64(*Base64Decode(text))));
   }
 
   bool ReadQuantity(const Slot& slot, std::string_view raw, Node& out) {

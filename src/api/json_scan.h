@@ -68,21 +68,4 @@ inline const char* FindEscape(const char* p, const char* end, bool html) {
   return p;
 }
 
-// Length of the valid UTF-8 sequence of a non-ASCII character at the begin of `s`, 0 if invalid.
-inline size_t Utf8Length(std::string_view s) {
-  auto byte = [&](size_t i) { return i < s.size() ? static_cast<uint8_t>(s[i]) : 0u; };
-  auto tail = [&](size_t i) { return (byte(i) & 0xC0) == 0x80; };
-  uint32_t a = byte(0), b = byte(1);
-  if (a >= 0xC2 && a <= 0xDF) return tail(1) ? 2 : 0;
-  if ((a & 0xF0) == 0xE0) {
-    bool ok = tail(1) && tail(2) && !(a == 0xE0 && b < 0xA0) && !(a == 0xED && b > 0x9F);
-    return ok ? 3 : 0;
-  }
-  if (a >= 0xF0 && a <= 0xF4) {
-    bool ok = tail(1) && tail(2) && tail(3) && !(a == 0xF0 && b < 0x90) && !(a == 0xF4 && b > 0x8F);
-    return ok ? 4 : 0;
-  }
-  return 0;
-}
-
 }  // namespace sextant::api

@@ -5,6 +5,7 @@
 
 #include "api/json.h"
 #include "api/json_scan.h"
+#include "base/utf8.h"
 
 namespace sextant::api {
 namespace {

@@ -6,14 +6,13 @@
 #include <initializer_list>
 #include <limits>
 
+#include "base/ascii.h"
+
 namespace sextant::api {
 namespace {
 
 bool Lower(char c) { return c >= 'a' && c <= 'z'; }
-bool Upper(char c) { return c >= 'A' && c <= 'Z'; }
-bool Digit(char c) { return c >= '0' && c <= '9'; }
-bool LowerOrDigit(char c) { return Lower(c) || Digit(c); }
-bool Alphanumeric(char c) { return Lower(c) || Upper(c) || Digit(c); }
+bool LowerOrDigit(char c) { return Lower(c) || IsDigit(c); }
 
 template <typename Predicate>
 bool All(std::string_view s, Predicate p) {
@@ -31,7 +30,7 @@ bool DnsLabel(std::string_view s) {
 }
 
 bool DnsLabelCaseless(std::string_view s) {
-  return Framed(s, Alphanumeric, [](char c) { return Alphanumeric(c) || c == '-'; });
+  return Framed(s, IsAlphanumeric, [](char c) { return IsAlphanumeric(c) || c == '-'; });
 }
 
 bool DnsLabelWithUnderscore(std::string_view s) {
@@ -50,8 +49,8 @@ bool Dotted(std::string_view s, Label label) {
 }
 
 bool LabelText(std::string_view s) {
-  return Framed(s, Alphanumeric,
-                [](char c) { return Alphanumeric(c) || c == '-' || c == '_' || c == '.'; });
+  return Framed(s, IsAlphanumeric,
+                [](char c) { return IsAlphanumeric(c) || c == '-' || c == '_' || c == '.'; });
 }
 
 std::string Shape(std::string_view what, std::string_view regex,
@@ -149,19 +148,6 @@ Complaints IsDns1123SubdomainCaseless(std::string_view text) {
   return out;
 }
 
-Complaints IsWildcardDns1123Subdomain(std::string_view text) {
-  Complaints out;
-  if (text.size() > kDns1123SubdomainMax) out.push_back(MaxLengthComplaint(kDns1123SubdomainMax));
-  if (!text.starts_with("*.") || !Dotted(text.substr(2), DnsLabel)) {
-    out.push_back(
-        Shape("a wildcard DNS-1123 subdomain must start with '*.', followed by a valid "
-              "DNS subdomain, which must consist of lower case alphanumeric characters, "
-              "'-' or '.' and end with an alphanumeric character",
-              "\\*\\." + std::string(kSubdomainRegex), {"*.example.com"}));
-  }
-  return out;
-}
-
 Complaints IsDns1035Label(std::string_view text) {
   Complaints out;
   if (text.size() > kDns1123LabelMax) out.push_back(MaxLengthComplaint(kDns1123LabelMax));
@@ -216,16 +202,6 @@ Complaints IsLabelValue(std::string_view text) {
   return out;
 }
 
-Complaints IsCIdentifier(std::string_view text) {
-  bool ok = !text.empty() && !Digit(text.front()) &&
-            All(text, [](char c) { return Alphanumeric(c) || c == '_'; });
-  if (ok) return {};
-  return {
-      Shape("a valid C identifier must start with alphabetic character or '_', followed by a "
-            "string of alphanumeric characters or '_'",
-            "[A-Za-z_][A-Za-z0-9_]*", {"my_name", "MY_NAME", "MyName"})};
-}
-
 Complaints IsPathSegmentName(std::string_view text) {
   if (text == "." || text == "..") return {fmt::format("may not be '{}'", text)};
   Complaints out;
@@ -265,30 +241,16 @@ Complaints IsPortName(std::string_view text) {
 }
 
 Complaints IsPercent(std::string_view text) {
-  bool ok = text.size() > 1 && text.ends_with('%') && All(text.substr(0, text.size() - 1), Digit);
+  bool ok = text.size() > 1 && text.ends_with('%') && All(text.substr(0, text.size() - 1), IsDigit);
   if (ok) return {};
   return {Shape("a valid percent string must be a numeric string followed by an ending '%'",
                 "[0-9]+%", {"1%", "93%"})};
 }
 
 Complaints IsHttpHeaderName(std::string_view text) {
-  if (!text.empty() && All(text, [](char c) { return Alphanumeric(c) || c == '-'; })) return {};
+  if (!text.empty() && All(text, [](char c) { return IsAlphanumeric(c) || c == '-'; })) return {};
   return {Shape("a valid HTTP header must consist of alphanumeric characters or '-'",
                 "[-A-Za-z0-9]+", {"X-Header-Name"})};
-}
-
-Complaints IsEnvVarName(std::string_view text) {
-  Complaints out;
-  bool ok = !text.empty() && !Digit(text.front()) &&
-            All(text, [](char c) { return Alphanumeric(c) || c == '-' || c == '_' || c == '.'; });
-  if (!ok) {
-    out.push_back(
-        Shape("a valid environment variable name must consist of alphabetic characters, "
-              "digits, '_', '-', or '.', and must not start with a digit",
-              "[-._a-zA-Z][-._a-zA-Z0-9]*", {"my.env-name", "MY_ENV.NAME", "MyEnvName1"}));
-  }
-  DirectoryPrefix(text, out);
-  return out;
 }
 
 Complaints IsRelaxedEnvVarName(std::string_view text) {
@@ -303,7 +265,7 @@ Complaints IsConfigMapKey(std::string_view text) {
   Complaints out;
   if (text.size() > kDns1123SubdomainMax) out.push_back(MaxLengthComplaint(kDns1123SubdomainMax));
   bool ok = !text.empty() &&
-            All(text, [](char c) { return Alphanumeric(c) || c == '-' || c == '_' || c == '.'; });
+            All(text, [](char c) { return IsAlphanumeric(c) || c == '-' || c == '_' || c == '.'; });
   if (!ok) {
     out.push_back(
         Shape("a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
@@ -319,10 +281,6 @@ Complaints NameIsDnsSubdomain(std::string_view name, bool prefix) {
 
 Complaints NameIsDnsLabel(std::string_view name, bool prefix) {
   return IsDns1123Label(MaskTrailingDash(name, prefix));
-}
-
-Complaints NameIsDns1035Label(std::string_view name, bool prefix) {
-  return IsDns1035Label(MaskTrailingDash(name, prefix));
 }
 
 }  // namespace sextant::api

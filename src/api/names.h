@@ -22,17 +22,14 @@ Complaints IsDns1123Label(std::string_view text);
 Complaints IsDns1123Subdomain(std::string_view text);
 Complaints IsDns1123SubdomainWithUnderscore(std::string_view text);
 Complaints IsDns1123SubdomainCaseless(std::string_view text);
-Complaints IsWildcardDns1123Subdomain(std::string_view text);
 Complaints IsDns1035Label(std::string_view text);
 Complaints IsQualifiedName(std::string_view text);  // label keys, resource names
 Complaints IsLabelValue(std::string_view text);
-Complaints IsCIdentifier(std::string_view text);
 Complaints IsPathSegmentName(std::string_view text);
 Complaints IsPortNumber(int64_t port);
 Complaints IsPortName(std::string_view text);
 Complaints IsPercent(std::string_view text);
 Complaints IsHttpHeaderName(std::string_view text);
-Complaints IsEnvVarName(std::string_view text);
 Complaints IsRelaxedEnvVarName(std::string_view text);
 Complaints IsConfigMapKey(std::string_view text);
 Complaints IsUserId(int64_t id);
@@ -42,7 +39,6 @@ Complaints IsInRange(int64_t value, int64_t low, int64_t high);
 // metadata.name of most kinds; `prefix` for generateName, which may end with a dash.
 Complaints NameIsDnsSubdomain(std::string_view name, bool prefix);
 Complaints NameIsDnsLabel(std::string_view name, bool prefix);
-Complaints NameIsDns1035Label(std::string_view name, bool prefix);
 
 std::string MaxLengthComplaint(size_t characters);  // "must be no more than 63 characters"
 std::string RangeComplaint(int64_t low, int64_t high);

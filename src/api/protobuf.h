@@ -29,8 +29,6 @@ inline constexpr std::string_view kProtobufMagic("k8s\0", 4);
 struct ProtobufEnvelope {
   TypeMeta meta;
   std::string_view raw;  // into the body
-  std::string_view content_encoding;
-  std::string_view content_type;  // not empty: raw is not protobuf (JSON, for example)
 };
 Result<ProtobufEnvelope> OpenProtobuf(std::string_view body);
 

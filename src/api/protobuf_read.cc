@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <cstring>
 
-#include "api/base64.h"
 #include "api/canonical.h"
 #include "api/protobuf.h"
 #include "api/quantity.h"
 #include "api/time_value.h"
 #include "api/wire.h"
+#include "base/base64.h"
 #include "base/clock.h"
 
 namespace sextant::api {
@@ -167,7 +167,7 @@ class Decoder {
         out = Canonicalizer::View(Clean(bytes));
         return true;
       case Type::kBytes:
-        out = canon_.Text(EncodeBase64(bytes));
+        out = canon_.Text(Base64(bytes));
         return true;
       case Type::kMessage: {
         size_t base = entries_.size();
@@ -327,8 +327,6 @@ Result<ProtobufEnvelope> OpenProtobuf(std::string_view body) {
     std::string_view bytes;
     if (!in.Next(field, wire, v, bytes)) return Fail(BadRequest("unexpected EOF"));
     if (field == 2) e.raw = bytes;
-    if (field == 3) e.content_encoding = bytes;
-    if (field == 4) e.content_type = bytes;
     if (field != 1) continue;
     WireReader meta(bytes);
     while (!meta.AtEnd()) {

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include "api/base64.h"
 #include "api/registry.h"
 
 namespace sextant::api {
@@ -111,18 +110,6 @@ TEST(Protobuf, WatchFrames) {
   ASSERT_TRUE(frame);
   EXPECT_EQ(frame->type, "ADDED");
   EXPECT_EQ(frame->body, body);
-}
-
-TEST(Base64Property, RoundTrips) {
-  EXPECT_TRUE(rc::check([](const std::string& bytes) {
-    std::string back;
-    RC_ASSERT(DecodeBase64(EncodeBase64(bytes), back));
-    RC_ASSERT(back == bytes);
-  }));
-  std::string out;
-  for (const char* bad : {"a", "ab", "abc", "ab=", "abcd=", "a*==", "ab==cd"}) {
-    EXPECT_FALSE(DecodeBase64(bad, out)) << bad;
-  }
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
 // The encoding half of protobuf.h.
 #include <fmt/format.h>
 
-#include "api/base64.h"
 #include "api/canonical.h"
 #include "api/protobuf.h"
 #include "api/quantity.h"
 #include "api/time_value.h"
 #include "api/wire.h"
+#include "base/base64.h"
 #include "base/check.h"
 #include "base/clock.h"
 
@@ -88,11 +88,8 @@ class Encoder {
         return out_.Double(number, v.AsDouble());
       case Type::kString:
         return out_.Bytes(number, v.AsString());
-      case Type::kBytes: {
-        std::string bytes;
-        DecodeBase64(v.AsString(), bytes);
-        return out_.Bytes(number, bytes);
-      }
+      case Type::kBytes:
+        return out_.Bytes(number, Base64Decode(v.AsString()).value_or(""));
       default: {
         size_t before = out_.size();
         Nested(f, v);

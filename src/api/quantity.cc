@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/ascii.h"
+
 namespace sextant::api {
 namespace {
 
@@ -51,10 +53,8 @@ struct Parts {
   Quantity::Format format = Quantity::Format::kDecimalSi;
 };
 
-bool Digit(char c) { return c >= '0' && c <= '9'; }
-
 size_t SkipDigits(std::string_view s, size_t at) {
-  while (at < s.size() && Digit(s[at])) ++at;
+  while (at < s.size() && IsDigit(s[at])) ++at;
   return at;
 }
 
@@ -205,12 +205,6 @@ Error Wrong(std::string_view why) { return BadRequest(why); }
 
 }  // namespace
 
-Quantity Quantity::Milli(int64_t value, Format format) {
-  Quantity q(value, format);
-  q.exponent_ = -3;
-  return q;
-}
-
 Result<Quantity> Quantity::Parse(std::string_view text) {
   Parts p;
   if (const std::string_view* why = Split(text, p)) return Fail(Wrong(*why));
@@ -300,17 +294,6 @@ int64_t Quantity::Value() const {
 int64_t Quantity::MilliValue() const {
   int e = exponent_ + 3;
   return Clamp64(e >= 0 ? Grow(mantissa_, e) : ShrinkUp(mantissa_, -e));
-}
-
-std::optional<int64_t> Quantity::AsInt64() const {
-  Int128 v = exponent_ >= 0 ? Grow(mantissa_, exponent_) : mantissa_;
-  if (exponent_ < 0) {
-    Int128 by = Pow10(-exponent_);
-    if (v % by != 0) return std::nullopt;
-    v /= by;
-  }
-  if (v > kMaxInt64 || v < std::numeric_limits<int64_t>::min()) return std::nullopt;
-  return static_cast<int64_t>(v);
 }
 
 double Quantity::AsDouble() const {

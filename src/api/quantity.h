@@ -11,7 +11,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -28,15 +27,13 @@ class Quantity {
   Quantity() = default;
   explicit Quantity(int64_t value, Format format = Format::kDecimalSi)
       : mantissa_(value), format_(format) {}
-  static Quantity Milli(int64_t value, Format format = Format::kDecimalSi);
   static Result<Quantity> Parse(std::string_view text);
   // 0 for text that is not a quantity: for values that were checked when they came in.
   static Quantity ParseOrZero(std::string_view text);
 
-  std::string ToString() const;            // canonical form
-  int64_t Value() const;                   // whole units, rounded up, clamped to 64 bits
-  int64_t MilliValue() const;              // thousandths, likewise
-  std::optional<int64_t> AsInt64() const;  // nullopt if not a whole number of 64 bits
+  std::string ToString() const;  // canonical form
+  int64_t Value() const;         // whole units, rounded up, clamped to 64 bits
+  int64_t MilliValue() const;    // thousandths, likewise
   double AsDouble() const;
   Format format() const { return format_; }
 

@@ -1,4 +1,4 @@
-// The built-in tables as a whole, for code that walks over all of them (OpenAPI, tests).
+// The built-in tables as a whole, for tests that walk over all of them.
 #pragma once
 
 #include <span>

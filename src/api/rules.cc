@@ -165,7 +165,7 @@ const Row kRows[] = {
   {kNetworking, "ingressclasses", {.set_defaults = DefaultIngressClass, .has_generation = true}},
   {kNetworking, "networkpolicies", {.set_defaults = DefaultNetworkPolicy,
       .has_generation = true}},
-  {kNetworking, "ipaddresses", {}},
+  {kNetworking, "ipaddresses", {.validate_update = ValidateIpAddressUpdate}},
   {kNetworking, "servicecidrs", {}},
 
   {"apiextensions.k8s.io", "customresourcedefinitions", {.set_defaults = DefaultCrd,
@@ -197,9 +197,10 @@ const Row kRows[] = {
 
   {kResource, "deviceclasses", {.has_generation = true, .returns_deleted = true}},
   {kResource, "devicetaintrules", {.has_generation = true, .returns_deleted = true}},
-  {kResource, "resourceclaims", {.set_defaults = DefaultResourceClaim, .returns_deleted = true}},
+  {kResource, "resourceclaims", {.set_defaults = DefaultResourceClaim,
+      .validate_update = ValidateResourceClaimUpdate, .returns_deleted = true}},
   {kResource, "resourceclaimtemplates", {.set_defaults = DefaultResourceClaimTemplate,
-      .returns_deleted = true}},
+      .validate_update = ValidateResourceClaimTemplateUpdate, .returns_deleted = true}},
   {kResource, "resourceslices", {.has_generation = true, .returns_deleted = true}},
   {kResource, "resourcepoolstatusrequests", {.allow_unconditional_update = false,
       .returns_deleted = true}},

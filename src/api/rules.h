@@ -71,6 +71,7 @@ struct Rules {
   void (*prepare)(Mut object, Value old) = nullptr;
   // On update, and on create where there is no validate_create.
   void (*validate)(Value object, FieldErrors& errors) = nullptr;
+  // Without it, ValidateImmutableFields: what the schema says may not change.
   void (*validate_update)(Value object, Value old, FieldErrors& errors) = nullptr;
   void (*validate_status)(Value object, Value old, FieldErrors& errors) = nullptr;
   // On create, instead of validate: kinds of which more is asked when they are new.
@@ -107,5 +108,7 @@ const SubresourceRules* FindSubresourceRules(const Rules& rules, std::string_vie
 // labels, annotations, finalizers, ownerReferences; and on update the immutable ones.
 void ValidateObjectMeta(Value metadata, bool namespaced, const Rules& rules, FieldErrors& errors);
 void ValidateObjectMetaUpdate(Value metadata, Value old, FieldErrors& errors);
+// The fields that the schema marks immutable are as they were (apimachinery pkg/api/validate).
+void ValidateImmutableFields(Value object, Value old, const Message& message, FieldErrors& errors);
 
 }  // namespace sextant::api

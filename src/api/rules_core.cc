@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "api/base64.h"
 #include "api/json.h"
 #include "api/rules_kinds.h"
 #include "api/rules_pod.h"
+#include "base/base64.h"
 
 namespace sextant::api {
 namespace {
@@ -68,9 +68,9 @@ void RequireJson(Value data, std::string_view key, FieldErrors& errors) {
   const At at("data");
   const At here = at.Key("", key);
   if (!data.Has(key)) return errors.Required(here, "");
-  std::string text;
-  if (!DecodeBase64(data[key].AsString(), text)) return;
-  const Result<Object> parsed = ParseJson(text);
+  const Result<std::string> text = Base64Decode(data[key].AsString());
+  if (!text) return;
+  const Result<Object> parsed = ParseJson(*text);
   std::string why;
   if (!parsed) {
     why = parsed.error().message;

@@ -2,8 +2,8 @@
 // types.go.
 #include <algorithm>
 
-#include "api/base64.h"
 #include "api/rules_kinds.h"
+#include "base/base64.h"
 
 namespace sextant::api {
 namespace {
@@ -35,7 +35,7 @@ void DefaultSecret(Mut o) {
   ApplyDefaults(o, kSecret);
   if (!Given(o, "stringData")) return;
   const Value plain = o["stringData"].Snapshot();
-  for (auto [key, value] : plain.members()) o["data"].Set(key, EncodeBase64(value.AsString()));
+  for (auto [key, value] : plain.members()) o["data"].Set(key, Base64(value.AsString()));
   o.Erase("stringData");
 }
 

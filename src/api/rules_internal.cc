@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "api/json.h"
-#include "api/registry.h"
 #include "api/rules_kit.h"
+#include "api/schema.h"
 
 namespace sextant::api {
 namespace {

@@ -60,6 +60,9 @@ void DefaultFlowSchema(Mut o);
 void DefaultPriorityLevel(Mut o);
 void DefaultResourceClaim(Mut o);
 void DefaultResourceClaimTemplate(Mut o);
+void ValidateResourceClaimUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateResourceClaimTemplateUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateIpAddressUpdate(Value o, Value old, FieldErrors& errors);
 void DefaultGpuPool(Mut o);
 
 // --- core kinds: rules_core.cc

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "api/json.h"
+#include "base/ascii.h"
 
 namespace sextant::api {
 namespace {
@@ -17,13 +18,6 @@ namespace {
 constexpr size_t kMaxAnnotationBytes = size_t{256} << 10;
 constexpr size_t kMaxConditionReason = 1024;
 constexpr size_t kMaxConditionMessage = size_t{32} << 10;
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return lower;
-}
 
 bool Empty(Value v) { return !v || ((v.IsMap() || v.IsList()) && v.empty()); }
 
@@ -140,7 +134,7 @@ void ValidateLabels(Value labels, const At& at, FieldErrors& errors) {
 void ValidateAnnotations(Value annotations, const At& at, FieldErrors& errors) {
   size_t bytes = 0;
   for (auto [key, value] : annotations.members()) {
-    Complain(IsQualifiedName(Lower(key)), key, at, errors);
+    Complain(IsQualifiedName(AsciiLower(key)), key, at, errors);
     bytes += key.size() + value.AsString().size();
   }
   if (bytes > kMaxAnnotationBytes) errors.TooLong(at, kMaxAnnotationBytes);
@@ -197,8 +191,7 @@ void ValidateConditions(Value conditions, const At& at, FieldErrors& errors) {
     } else {
       if (reason.size() > kMaxConditionReason) errors.TooLong(here / "reason", kMaxConditionReason);
       const auto word = [](char ch, bool first) {
-        return (ch >= 'A' && ch <= 'Z') || (ch >= 'a' && ch <= 'z') ||
-               (!first && ((ch >= '0' && ch <= '9') || ch == '_' || ch == ',' || ch == ':'));
+        return IsLetter(ch) || (!first && (IsDigit(ch) || ch == '_' || ch == ',' || ch == ':'));
       };
       const bool shape = word(reason.front(), true) && reason.back() != ',' &&
                          reason.back() != ':' &&

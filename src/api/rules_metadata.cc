@@ -131,6 +131,20 @@ void ValidateNoNewFinalizers(Value next, Value old, const At& at, FieldErrors& e
                                    PrintedList(std::move(extra))));
 }
 
+void ImmutableBelow(Value object, Value old, const Message& message, const At& at,
+                    FieldErrors& errors) {
+  for (const Field& field : message.fields) {
+    const Value next = object[field.name];
+    const Value before = old[field.name];
+    const At here = at / field.name;
+    if (field.immutable) {
+      if (!Same(next, before)) errors.InvalidRaw(here, "null", std::string(kImmutable));
+    } else if (field.type == Type::kMessage && field.shape == Shape::kSingle && next && before) {
+      ImmutableBelow(next, before, *field.message, here, errors);
+    }
+  }
+}
+
 }  // namespace
 
 void ValidateObjectMeta(Value metadata, bool namespaced, const Rules& rules, FieldErrors& errors) {
@@ -173,6 +187,10 @@ void ValidateObjectMetaUpdate(Value metadata, Value old, FieldErrors& errors) {
   ValidateAnnotations(metadata["annotations"], at / "annotations", errors);
   ValidateOwners(metadata["ownerReferences"], at / "ownerReferences", errors);
   ValidateManagers(metadata["managedFields"], at / "managedFields", errors);
+}
+
+void ValidateImmutableFields(Value object, Value old, const Message& message, FieldErrors& errors) {
+  ImmutableBelow(object, old, message, At(), errors);
 }
 
 }  // namespace sextant::api

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "api/amounts.h"
 #include "api/rules_kit.h"
 
 namespace sextant::api {
@@ -72,9 +73,6 @@ void ValidatePodResources(Value resources, const Names& pod_claims, const At& at
 
 // rules_storage.cc.
 void ValidateClaimSpec(Value spec, const At& at, FieldErrors& errors);
-
-// What the containers of a spec ask for ("requests") or may use ("limits") together.
-std::map<std::string, Quantity> AggregateResources(Value spec, const char* list);
 
 // Calls visit(container, at) for init, normal and ephemeral containers, in this order.
 template <typename Visit>

@@ -201,10 +201,6 @@ void HostPorts(Mut container) {
   }
 }
 
-bool IsPodLevel(std::string_view name) {
-  return name == "cpu" || name == "memory" || IsHugePages(name);
-}
-
 void PodLevelResources(Mut spec) {
   if (!Given(spec, "resources")) return;
   const Mut resources = spec["resources"];
@@ -217,11 +213,12 @@ void PodLevelResources(Mut spec) {
   }
   if (!Given(resources, "limits") || resources["limits"].size() == 0) return;
   for (auto& [name, q] : AggregateResources(spec.Snapshot(), "requests")) {
-    if (!IsPodLevel(name) || IsHugePages(name) || Given(resources["requests"], name)) continue;
+    if (!IsPodLevelResource(name) || IsHugePages(name) || Given(resources["requests"], name))
+      continue;
     resources["requests"].Set(name, q.ToString());
   }
   for (const std::string& name : resources["limits"].Keys()) {
-    if (!IsPodLevel(name) || Given(resources["requests"], name)) continue;
+    if (!IsPodLevelResource(name) || Given(resources["requests"], name)) continue;
     resources["requests"].Set(name, resources["limits"][name].Snapshot());
   }
 }
@@ -250,33 +247,6 @@ struct Totals {
 };
 
 }  // namespace
-
-// What the containers ask for together: the sum of those that run side by side, or the most that an
-// init container needs beside the restartable ones before it.
-std::map<std::string, Quantity> AggregateResources(Value spec, const char* list) {
-  std::map<std::string, Quantity> sum;
-  for (Value c : spec["containers"].items()) {
-    for (auto [name, q] : c["resources"][list].members()) {
-      sum[std::string(name)] += Quantity::ParseOrZero(q.AsString());
-    }
-  }
-  std::map<std::string, Quantity> sidecars;
-  std::map<std::string, Quantity> peak;
-  for (Value c : spec["initContainers"].items()) {
-    const bool restartable = c["restartPolicy"].AsString() == "Always";
-    for (auto [name, q] : c["resources"][list].members()) {
-      const std::string key(name);
-      const Quantity here = sidecars[key] + Quantity::ParseOrZero(q.AsString());
-      if (restartable) {
-        sum[key] += Quantity::ParseOrZero(q.AsString());
-        sidecars[key] = here;
-      }
-      peak[key] = std::max(peak[key], here);
-    }
-  }
-  for (auto& [name, q] : peak) sum[name] = std::max(sum[name], q);
-  return sum;
-}
 
 void DefaultPodTemplate(Mut template_) { DefaultSpec(template_["spec"]); }
 

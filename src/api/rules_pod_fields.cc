@@ -7,6 +7,7 @@
 #include <array>
 
 #include "api/rules_pod.h"
+#include "base/ascii.h"
 
 namespace sextant::api {
 namespace {
@@ -29,13 +30,6 @@ bool Subscripted(std::string_view text, std::string_view& path, std::string_view
   path = text.substr(0, open);
   key = text.substr(open + 2, text.size() - open - 4);
   return true;
-}
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return lower;
 }
 
 void ValidateDivisor(std::string_view resource, Value divisor, const At& at, FieldErrors& errors) {
@@ -95,7 +89,7 @@ bool ValidateFieldRef(Value ref, Words expressions, const At& at, FieldErrors& e
   std::string_view key;
   if (Subscripted(text, path, key)) {
     if (path == "metadata.annotations") {
-      Complain(IsQualifiedName(Lower(key)), Lower(key), at, errors);
+      Complain(IsQualifiedName(AsciiLower(key)), AsciiLower(key), at, errors);
     } else if (path == "metadata.labels") {
       Complain(IsQualifiedName(key), key, at, errors);
     } else {

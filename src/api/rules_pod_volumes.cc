@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/rules_pod.h"
+#include "base/ascii.h"
 
 namespace sextant::api {
 namespace {
@@ -91,11 +92,7 @@ void Nfs(Value source, const At& at, FieldErrors& errors) {
   if (!path.starts_with('/')) errors.InvalidText(at / "path", path, "must be an absolute path");
 }
 
-bool AllAlphanumeric(std::string_view text) {
-  return std::ranges::all_of(text, [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  });
-}
+bool AllAlphanumeric(std::string_view text) { return std::ranges::all_of(text, IsAlphanumeric); }
 
 bool AllDigits(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
@@ -219,9 +216,7 @@ void Fc(Value source, const At& at, FieldErrors& errors) {
 
 void FlexVolume(Value source, const At& at, FieldErrors& errors) {
   for (auto [key, value] : source["options"].members()) {
-    std::string domain = "." + std::string(key.substr(0, key.find('/')));
-    for (char& c : domain)
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    const std::string domain = "." + AsciiLower(key.substr(0, key.find('/')));
     if (domain.ends_with(".kubernetes.io") || domain.ends_with(".k8s.io")) {
       errors.InvalidText(at.Key("options", key), key,
                          "kubernetes.io and k8s.io namespaces are reserved");
@@ -522,10 +517,7 @@ void ValidateSource(Value volume, const PodScope& scope, const At& at, FieldErro
 void ValidateCsiDriverName(std::string_view driver, const At& at, FieldErrors& errors) {
   if (driver.empty()) return errors.Required(at, "");
   if (driver.size() > kMaxDriver) errors.TooLong(at, kMaxDriver);
-  std::string lower(driver);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  Complain(IsDns1123Subdomain(lower), driver, at, errors);
+  Complain(IsDns1123Subdomain(AsciiLower(driver)), driver, at, errors);
 }
 
 void ValidateVolumes(Value volumes, PodScope& scope, const At& at, FieldErrors& errors) {

@@ -1,4 +1,5 @@
-// Kinds of which there is little to say: leases, runtime classes, events, GPU pools.
+// Kinds of which there is little to say: leases, runtime classes, events, IP addresses, GPU
+// pools.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -181,6 +182,14 @@ void ValidateGpuPool(Value o, FieldErrors& errors) {
     ValidateResourceName(name, resources.Key("", name), errors);
     ValidateAmount(name, quantity, resources.Key("", name), errors);
   }
+}
+
+void ValidateIpAddressUpdate(Value o, Value old, FieldErrors& errors) {
+  const Value next = o["spec"]["parentRef"];
+  if (Same(next, old["spec"]["parentRef"])) return;
+  errors.InvalidRaw("spec.parentRef",
+                    InternalJson(next, "io.k8s.api.networking.v1.ParentReference"),
+                    std::string(kImmutable));
 }
 
 }  // namespace sextant::api

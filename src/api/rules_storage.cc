@@ -7,6 +7,7 @@
 #include "api/rules_diff.h"
 #include "api/rules_kinds.h"
 #include "api/rules_pod.h"
+#include "base/ascii.h"
 
 namespace sextant::api {
 namespace {
@@ -271,9 +272,7 @@ void ValidateStorageClass(Value o, FieldErrors& errors) {
   if (provisioner.empty()) {
     errors.Required("provisioner", "");
   } else {
-    std::string lower(provisioner);
-    for (char& c : lower)
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    const std::string lower = AsciiLower(provisioner);
     Complain(IsQualifiedName(lower), lower, At("provisioner"), errors);
   }
   size_t bytes = 0;

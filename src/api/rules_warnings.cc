@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <map>
 
-#include "api/base64.h"
 #include "api/rules_kinds.h"
 #include "api/rules_pod.h"
+#include "base/base64.h"
 #include "base/quote.h"
 
 namespace sextant::api {
@@ -459,9 +459,8 @@ void WarnOfEndpoints(Value, Value, Warnings& out) {
 void WarnOfSecret(Value o, Value, Warnings& out) {
   if (o["type"].AsString() != "kubernetes.io/tls") return;
   const auto pem = [&](const char* key) {
-    std::string text;
-    return DecodeBase64(o["data"][key].AsString(), text) &&
-           text.find("-----BEGIN ") != std::string::npos;
+    const auto text = Base64Decode(o["data"][key].AsString());
+    return text && text->contains("-----BEGIN ");
   };
   if (!pem("tls.crt")) {
     out.emplace_back("tls: failed to find any PEM data in certificate input");

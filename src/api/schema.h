@@ -2,8 +2,8 @@
 //
 // The tables of built-in kinds are generated at build time from src/api/proto/*.proto; those of
 // custom resources are made at run time from their structural schema. Both codecs, OpenAPI,
-// patches, defaults, field validation and the typed views read the same tables, so nothing knows a
-// kind by name.
+// patches, declared defaults, checks of unknown and immutable fields and the typed views read the
+// same tables: none of them knows a kind by name.
 //
 //   const Resource* pods = Registry::Builtin().Find({"", "v1"}, "pods");
 //   const Field* f = pods->message->FindField("spec");

@@ -76,8 +76,8 @@ TEST(LabelSelector, RefusesWithKubernetesWords) {
 
 TEST(LabelSelector, FromApiValues) {
   auto from = [](const char* json) { return LabelSelector::From(ParseJson(json)->root()); };
-  EXPECT_TRUE(LabelSelector::From(Value())->IsNothing());
-  EXPECT_TRUE(from("null")->IsNothing());
+  EXPECT_FALSE(LabelSelector::From(Value())->Matches(Value()));
+  EXPECT_FALSE(from("null")->Matches(Value()));
   EXPECT_TRUE(from("{}")->Empty());
   EXPECT_EQ(from(R"({"matchLabels":{"b":"1"},"matchExpressions":[
                    {"key":"a","operator":"In","values":["y","x"]},

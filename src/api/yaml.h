@@ -50,9 +50,6 @@ struct YamlOptions {
 
 // All documents of a stream ("---").
 Result<std::vector<YamlDocument>> ParseYaml(std::string_view text, const YamlOptions& options = {});
-// The first document by a schema, as the API server takes bodies of application/yaml.
-Result<Object> DecodeYaml(std::string_view text, const Message& message,
-                          StrictReport* strict = nullptr);
 
 // Appends block style with sorted keys, as `kubectl -o yaml` prints.
 void WriteYaml(Value v, std::string& out);

@@ -1,4 +1,4 @@
-// ParseYaml and DecodeYaml of yaml.h, over libyaml's events.
+// ParseYaml of yaml.h, over libyaml's events.
 #include <fmt/format.h>
 #include <yaml.h>
 
@@ -6,9 +6,9 @@
 #include <map>
 #include <optional>
 
-#include "api/base64.h"
 #include "api/canonical.h"
 #include "api/yaml.h"
+#include "base/base64.h"
 #include "base/quote.h"
 
 namespace sextant::api {
@@ -280,9 +280,9 @@ class Reader {
     out.kind = Kind::kString;
     out.text = text;
     if (type == "binary") {
-      std::string bytes;
-      if (!DecodeBase64(text, bytes)) return Wrong("!!binary value contains invalid base64 data");
-      out.text = std::move(bytes);
+      auto bytes = Base64Decode(text);
+      if (!bytes) return Wrong("!!binary value contains invalid base64 data");
+      out.text = *std::move(bytes);
       return {};
     }
     bool resolvable =
@@ -413,14 +413,6 @@ Result<std::vector<YamlDocument>> ParseYaml(std::string_view text, const YamlOpt
     return Fail(RequestEntityTooLarge(fmt::format("limit is {}", options.max_bytes)));
   }
   return Reader(text, options).All();
-}
-
-Result<Object> DecodeYaml(std::string_view text, const Message& message, StrictReport* strict) {
-  StrictReport duplicates;
-  ASSIGN_OR_RETURN(std::vector<YamlDocument> docs,
-                   ParseYaml(text, {.strict = &duplicates, .first_only = true}));
-  if (strict != nullptr) strict->errors = std::move(duplicates.errors);
-  return DecodeTree(docs.empty() ? Value() : docs[0].object.root(), message, {.strict = strict});
 }
 
 }  // namespace sextant::api

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "api/yaml.h"
+#include "base/ascii.h"
 
 namespace sextant::api {
 namespace {
@@ -21,8 +22,6 @@ bool In(std::string_view s, const std::string_view (&list)[N]) {
   return std::ranges::find(list, s) != std::end(list);
 }
 
-bool Digit(char c) { return c >= '0' && c <= '9'; }
-
 YamlScalar Float(double v) { return {.kind = YamlKind::kFloat, .number = v}; }
 
 std::optional<double> Special(std::string_view s) {
@@ -37,7 +36,7 @@ std::optional<double> Special(std::string_view s) {
 // Four digits, a dash and what Go's formats allow behind: a time, which stays text.
 bool LooksLikeTime(std::string_view s) {
   size_t digits = 0;
-  while (digits < s.size() && Digit(s[digits])) ++digits;
+  while (digits < s.size() && IsDigit(s[digits])) ++digits;
   return digits == 4 && s.size() > 4 && s[4] == '-';
 }
 
@@ -77,11 +76,11 @@ std::optional<YamlScalar> Integer(std::string_view s) {
 bool FloatShape(std::string_view s) {
   size_t at = s.starts_with('-') || s.starts_with('+') ? 1 : 0;
   size_t whole = at;
-  while (at < s.size() && Digit(s[at])) ++at;
+  while (at < s.size() && IsDigit(s[at])) ++at;
   bool digits = at > whole;
   if (at < s.size() && s[at] == '.') {
     size_t fraction = ++at;
-    while (at < s.size() && Digit(s[at])) ++at;
+    while (at < s.size() && IsDigit(s[at])) ++at;
     digits = digits || at > fraction;
   }
   if (!digits) return false;
@@ -89,7 +88,7 @@ bool FloatShape(std::string_view s) {
     ++at;
     if (at < s.size() && (s[at] == '-' || s[at] == '+')) ++at;
     size_t exponent = at;
-    while (at < s.size() && Digit(s[at])) ++at;
+    while (at < s.size() && IsDigit(s[at])) ++at;
     if (at == exponent) return false;
   }
   return at == s.size();
@@ -102,7 +101,7 @@ YamlScalar ResolveYaml(std::string_view s) {
   if (In(s, kTrue)) return {.kind = YamlKind::kBool, .boolean = true};
   if (In(s, kFalse)) return {.kind = YamlKind::kBool, .boolean = false};
   if (auto v = Special(s)) return Float(*v);
-  bool numeric = Digit(s[0]) || s[0] == '-' || s[0] == '+' || s[0] == '.';
+  bool numeric = IsDigit(s[0]) || s[0] == '-' || s[0] == '+' || s[0] == '.';
   constexpr size_t kLongest = 512;  // no number that means something is longer
   if (!numeric || s.size() > kLongest || LooksLikeTime(s)) return {};
   std::string plain;

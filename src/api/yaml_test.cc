@@ -94,21 +94,6 @@ TEST(ParseYaml, KnowsPlaces) {
   EXPECT_EQ(d.PlaceOf(Value()), YamlPlace());
 }
 
-TEST(DecodeYaml, GivesTheApisObject) {
-  const Message& pod = *Registry::Builtin().FindKindMessage({"", "v1"}, "Pod");
-  StrictReport strict;
-  auto doc = DecodeYaml(
-      "kind: Pod\nmetadata: {name: p, name: q}\nspec:\n  containers:\n  - nam: x\n", pod, &strict);
-  ASSERT_TRUE(doc) << doc.error().message;
-  EXPECT_EQ(doc->name(), "q");
-  EXPECT_EQ(strict.errors, (std::vector<std::string>{
-                               "yaml: unmarshal errors:\n  line 2: key \"name\" already set in map",
-                               "unknown field \"spec.containers[0].nam\""}));
-  EXPECT_EQ(DecodeYaml("metadata: {name: 5}", pod).error().message,
-            "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.name of type "
-            "string");
-}
-
 TEST(WriteYaml, LooksLikeKubectls) {
   auto doc = ParseJson(
       R"({"kind":"Pod","apiVersion":"v1","z":[],"m":{},"list":[{"b":1,"a":"x"},["n"],"s"],)"

@@ -7,15 +7,13 @@
 #include <map>
 
 #include "api/yaml.h"
+#include "base/ascii.h"
 #include "base/check.h"
 
 namespace sextant::api {
 namespace {
 
-bool Digit(char c) { return c >= '0' && c <= '9'; }
-bool Letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || static_cast<signed char>(c) < 0;
-}
+bool Letter(char c) { return IsLetter(c) || static_cast<signed char>(c) < 0; }
 
 struct Run {
   int64_t value = 0;
@@ -25,7 +23,7 @@ struct Run {
 Run ReadDigits(std::string_view s, size_t at, int64_t start) {
   constexpr size_t kMost = 18;
   Run run{start, at};
-  for (; run.end < s.size() && Digit(s[run.end]); ++run.end) {
+  for (; run.end < s.size() && IsDigit(s[run.end]); ++run.end) {
     if (run.end - at < kMost) run.value = run.value * 10 + (s[run.end] - '0');
   }
   return run;
@@ -40,7 +38,7 @@ bool NaturalLess(std::string_view a, std::string_view b) {
     if (al || bl) return bl;
     int64_t start = 0;
     if (a[i] == '0' || b[i] == '0') {
-      for (size_t j = i; j-- > 0 && Digit(a[j]);) {
+      for (size_t j = i; j-- > 0 && IsDigit(a[j]);) {
         if (a[j] != '0') start = 1;
       }
     }
@@ -60,19 +58,19 @@ struct KeyLess {
 bool Base60(std::string_view s) {
   if (s.starts_with('-') || s.starts_with('+')) s.remove_prefix(1);
   size_t at = 0;
-  if (s.empty() || !Digit(s[0])) return false;
-  while (at < s.size() && (Digit(s[at]) || s[at] == '_')) ++at;
+  if (s.empty() || !IsDigit(s[0])) return false;
+  while (at < s.size() && (IsDigit(s[at]) || s[at] == '_')) ++at;
   size_t groups = 0;
   for (; at < s.size() && s[at] == ':'; ++groups) {
     ++at;
     size_t n = 0;
-    while (at + n < s.size() && Digit(s[at + n])) ++n;
+    while (at + n < s.size() && IsDigit(s[at + n])) ++n;
     if (n == 0 || n > 2 || (n == 2 && s[at] > '5')) return false;
     at += n;
   }
   if (at < s.size() && s[at] == '.') {
     ++at;
-    while (at < s.size() && (Digit(s[at]) || s[at] == '_')) ++at;
+    while (at < s.size() && (IsDigit(s[at]) || s[at] == '_')) ++at;
   }
   return groups > 0 && at == s.size();
 }
@@ -80,7 +78,7 @@ bool Base60(std::string_view s) {
 bool StaysText(std::string_view s) {
   if (ResolveYaml(s).kind != YamlKind::kText || s == "<<" || Base60(s)) return false;
   // A time.
-  bool time = s.size() > 4 && std::ranges::all_of(s.substr(0, 4), Digit) && s[4] == '-';
+  bool time = s.size() > 4 && std::ranges::all_of(s.substr(0, 4), IsDigit) && s[4] == '-';
   return !time;
 }
 

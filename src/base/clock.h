@@ -1,5 +1,5 @@
-// Time, the only source of it (DESIGN, law 4). Real in a lab that serves sockets, virtual in
-// `sextant run SCENARIO`. Threads: every method may be called from any thread.
+// Time, the only source of it (DESIGN, law 4). Real in a lab that serves sockets, virtual where a
+// ManualLoop runs (executor.h). Threads: every method may be called from any thread.
 #pragma once
 
 #include <chrono>

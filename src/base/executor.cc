@@ -221,9 +221,4 @@ int ManualLoop::Advance(Duration d) {
   return ran;
 }
 
-std::optional<Duration> ManualLoop::UntilNextTimer() const {
-  if (timers_.empty()) return std::nullopt;
-  return std::max(Duration{0}, timers_.begin()->first.first - elapsed_);
-}
-
 }  // namespace sextant

@@ -114,9 +114,6 @@ class ManualLoop : public Loop, public Clock {
   int RunReady();
   // Moves time forward by `d`, running tasks and timers in their order on the way.
   int Advance(Duration d);
-  // How long until the first timer is due; none without timers. For a run that jumps from one to
-  // the next.
-  std::optional<Duration> UntilNextTimer() const;
 
  private:
   const Time start_;

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/random.h"
 
 namespace sextant {
@@ -36,7 +37,7 @@ class Fd {
 };
 
 std::string LowerFirst(std::string text) {
-  if (!text.empty() && text[0] >= 'A' && text[0] <= 'Z') text[0] = static_cast<char>(text[0] + 32);
+  if (!text.empty()) text[0] = AsciiLower(text[0]);
   return text;
 }
 

@@ -12,8 +12,7 @@ namespace {
 
 spdlog::level::level_enum ToSpdlog(Level level) {
   static constexpr std::array kLevels = {spdlog::level::debug, spdlog::level::info,
-                                         spdlog::level::warn, spdlog::level::err,
-                                         spdlog::level::off};
+                                         spdlog::level::warn, spdlog::level::err};
   return kLevels[static_cast<size_t>(level)];
 }
 
@@ -46,7 +45,7 @@ void AppendLine(std::string& out, std::string_view text) {
 
 void SetLevel(Level level) { Logger().set_level(ToSpdlog(level)); }
 
-bool Enabled(Level level) { return level != Level::kOff && Logger().should_log(ToSpdlog(level)); }
+bool Enabled(Level level) { return Logger().should_log(ToSpdlog(level)); }
 
 void Write(Level level, std::string_view room, std::string_view message) {
   if (!Enabled(level)) return;

@@ -9,7 +9,7 @@
 
 namespace sextant::log {
 
-enum class Level { kDebug, kInfo, kWarning, kError, kOff };
+enum class Level { kDebug, kInfo, kWarning, kError };
 
 void SetLevel(Level level);
 bool Enabled(Level level);

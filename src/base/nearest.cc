@@ -1,17 +1,11 @@
 #include "base/nearest.h"
 
 #include <algorithm>
-#include <cctype>
+
+#include "base/ascii.h"
 
 namespace sextant {
 namespace {
-
-std::string Lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
 
 constexpr size_t kMaxWord = 256;
 
@@ -40,12 +34,12 @@ int EditDistance(std::string_view a, std::string_view b) {
 }
 
 std::string Nearest(std::string_view word, std::span<const std::string> candidates) {
-  const std::string wanted = Lower(word);
+  const std::string wanted = AsciiLower(word);
   const int limit = std::max<int>(1, static_cast<int>(word.size()) / 3);
   std::string best;
   int best_distance = limit + 1;
   for (const std::string& candidate : candidates) {
-    const int distance = EditDistance(wanted, Lower(candidate));
+    const int distance = EditDistance(wanted, AsciiLower(candidate));
     if (distance < best_distance) {
       best = candidate;
       best_distance = distance;

@@ -2,42 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
+#include "base/utf8.h"
+
 namespace sextant {
 namespace {
-
-struct Rune {
-  uint32_t value = 0;
-  size_t size = 0;  // 0: the byte begins no valid UTF-8 sequence
-};
-
-Rune DecodeRune(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
-  const uint8_t first = byte(0);
-  if (first < 0x80) return {first, 1};
-  size_t size = 0;
-  uint32_t value = 0;
-  uint32_t least = 0;
-  if ((first & 0xe0) == 0xc0) {
-    size = 2, value = first & 0x1fU, least = 0x80;
-  } else if ((first & 0xf0) == 0xe0) {
-    size = 3, value = first & 0x0fU, least = 0x800;
-  } else if ((first & 0xf8) == 0xf0) {
-    size = 4, value = first & 0x07U, least = 0x10000;
-  } else {
-    return {};
-  }
-  if (text.size() < size) return {};
-  for (size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return {};
-    value = (value << 6) | (byte(i) & 0x3fU);
-  }
-  const bool surrogate = value >= 0xd800 && value <= 0xdfff;
-  if (value < least || value > 0x10ffff || surrogate) return {};
-  return {value, size};
-}
 
 bool IsPrintable(uint32_t rune) {
   struct Range {
@@ -84,21 +56,22 @@ char ShortEscape(uint32_t rune) {
 std::string Quote(std::string_view text) {
   std::string out = "\"";
   while (!text.empty()) {
-    const Rune rune = DecodeRune(text);
-    const size_t size = rune.size == 0 ? 1 : rune.size;
-    if (rune.size == 0) {
+    const size_t length = Utf8Length(text);
+    const size_t size = std::max<size_t>(1, length);
+    const uint32_t rune = Utf8Rune(text.substr(0, size));
+    if (length == 0) {
       out += fmt::format("\\x{:02x}", static_cast<uint8_t>(text[0]));
-    } else if (const char letter = ShortEscape(rune.value)) {
+    } else if (const char letter = ShortEscape(rune)) {
       out += '\\';
       out += letter;
-    } else if (IsPrintable(rune.value)) {
+    } else if (IsPrintable(rune)) {
       out += text.substr(0, size);
-    } else if (rune.value < 0x80) {
-      out += fmt::format("\\x{:02x}", rune.value);
-    } else if (rune.value < 0x10000) {
-      out += fmt::format("\\u{:04x}", rune.value);
+    } else if (rune < 0x80) {
+      out += fmt::format("\\x{:02x}", rune);
+    } else if (rune < 0x10000) {
+      out += fmt::format("\\u{:04x}", rune);
     } else {
-      out += fmt::format("\\U{:08x}", rune.value);
+      out += fmt::format("\\U{:08x}", rune);
     }
     text.remove_prefix(size);
   }

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "api/yaml.h"
+#include "base/base64.h"
 #include "base/file.h"
 #include "base/quote.h"
 #include "client/exec_credential.h"
@@ -98,7 +99,7 @@ void AddItems(const api::Object& config, const char* list, const char* inner,
 Result<std::string> DataOrFile(const Kubeconfig::Item& item, const char* data, const char* file) {
   const std::string_view text = item.value[data].AsString();
   if (!text.empty()) {
-    Result<std::string> decoded = net::Base64Decode(text);
+    Result<std::string> decoded = Base64Decode(text);
     if (!decoded)
       return Fail(UsageError(fmt::format("{} of {} is no base64", data, Quote(item.name))));
     return decoded;
@@ -210,7 +211,7 @@ void PutEntry(const ContextEntry& entry, api::Editor* edit) {
   cluster_item.Erase("cluster");
   const api::Mut cluster = cluster_item["cluster"];
   cluster.Set("server", entry.server);
-  if (!entry.ca_pem.empty()) cluster.Set("certificate-authority-data", net::Base64(entry.ca_pem));
+  if (!entry.ca_pem.empty()) cluster.Set("certificate-authority-data", Base64(entry.ca_pem));
   if (!entry.tls_server_name.empty()) cluster.Set("tls-server-name", entry.tls_server_name);
 
   const api::Mut user_item = ItemNamed(root["users"], entry.name);
@@ -218,8 +219,8 @@ void PutEntry(const ContextEntry& entry, api::Editor* edit) {
   const api::Mut user = user_item["user"];
   user.SetMap();
   if (!entry.client_cert_pem.empty()) {
-    user.Set("client-certificate-data", net::Base64(entry.client_cert_pem));
-    user.Set("client-key-data", net::Base64(entry.client_key_pem));
+    user.Set("client-certificate-data", Base64(entry.client_cert_pem));
+    user.Set("client-key-data", Base64(entry.client_key_pem));
   }
   if (!entry.token.empty()) user.Set("token", entry.token);
 

@@ -1,6 +1,7 @@
 #include "client/remote_client.h"
 
 #include "api/json.h"
+#include "base/base64.h"
 #include "base/file.h"
 #include "client/status_object.h"
 
@@ -294,8 +295,7 @@ net::Headers RemoteClient::IdentityHeaders() {
   if (const std::string token = Token(); !token.empty()) {
     headers.Add("authorization", "Bearer " + token);
   } else if (!options_.username.empty()) {
-    headers.Add("authorization",
-                "Basic " + net::Base64(options_.username + ":" + options_.password));
+    headers.Add("authorization", "Basic " + Base64(options_.username + ":" + options_.password));
   }
   if (!options_.impersonate_user.empty()) {
     headers.Add("impersonate-user", options_.impersonate_user);

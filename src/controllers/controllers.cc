@@ -14,12 +14,13 @@
 #include "controllers/node_lifecycle.h"
 #include "controllers/pod_gc.h"
 #include "controllers/replicaset.h"
+#include "controllers/resource_quota.h"
 #include "controllers/roles.h"
 #include "controllers/services.h"
 #include "controllers/statefulset.h"
+#include "controllers/storage_protection.h"
 #include "controllers/taint_eviction.h"
 #include "controllers/volume_binder.h"
-#include "controllers/volume_protection.h"
 
 namespace sextant::controllers {
 namespace {
@@ -59,11 +60,18 @@ constexpr Row kRows[] = {
     {"disruption", "disruption-controller", Make<DisruptionController>},
     {"persistentvolume-binder-controller", "persistent-volume-binder", Make<VolumeBinder>},
     {"persistentvolumeclaim-protection-controller", "pvc-protection-controller",
-     Make<ClaimProtection>},
-    {"persistentvolume-protection-controller", "pv-protection-controller", Make<VolumeProtection>},
+     [](Deps deps, const ControllersOptions&) { return MakeClaimProtection(deps); }},
+    {"persistentvolume-protection-controller", "pv-protection-controller",
+     [](Deps deps, const ControllersOptions&) { return MakeVolumeProtection(deps); }},
     // Not one of kube-controller-manager's: it makes volumes as that one's own provisioners would.
     {"local-path-provisioner", "persistent-volume-binder", Make<LocalPathProvisioner>},
     {"clusterrole-aggregation", "clusterrole-aggregation-controller", Make<ClusterRoleAggregation>},
+    {"volumeattributesclass-protection-controller", "volumeattributesclass-protection-controller",
+     [](Deps deps, const ControllersOptions&) { return MakeAttributesClassProtection(deps); }},
+    {"resourcequota", "resourcequota-controller",
+     [](Deps deps, const ControllersOptions& options) -> std::unique_ptr<Controller> {
+       return std::make_unique<ResourceQuotaController>(deps, *options.registry);
+     }},
     {"namespace", "namespace-controller",
      [](Deps deps, const ControllersOptions& options) -> std::unique_ptr<Controller> {
        return std::make_unique<NamespaceController>(deps, options.registries);

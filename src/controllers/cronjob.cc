@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/quote.h"
 #include "controllers/job_state.h"
 #include "controllers/objects.h"
 
@@ -63,16 +64,18 @@ void CronJobController::Reconcile(const ObjectName& key, Done done) {
   TrimFinished(cron, jobs, join);
   const Value spec = cron["spec"];
   if (IsDeleting(cron) || spec["suspend"].AsBool()) return;
-  if (!IsUtc(spec["timeZone"].AsString())) {
-    return events().Warning(
-        cron, "UnknownTimeZone",
-        fmt::format("timeZone \"{}\" is not known here: only UTC is", spec["timeZone"].AsString()));
-  }
-  const auto schedule = CronSchedule::Parse(spec["schedule"].AsString());
+  const auto schedule = api::CronSchedule::Parse(spec["schedule"].AsString());
   if (!schedule) {
-    return events().Warning(cron, "UnparseableSchedule",
-                            fmt::format("unparseable schedule: \"{}\" : {}",
-                                        spec["schedule"].AsString(), schedule.error().message));
+    return events().Warning(
+        cron, "UnparseableSchedule",
+        fmt::format("unparseable schedule: {} : {}", Quote(spec["schedule"].AsString()),
+                    schedule.error().message));
+  }
+  for (const std::string_view zone :
+       {spec["timeZone"].AsString(), std::string_view(schedule->zone())}) {
+    if (IsUtc(zone)) continue;
+    return events().Warning(cron, "UnknownTimeZone",
+                            fmt::format("timeZone {} is not known here: only UTC is", Quote(zone)));
   }
   if (const auto next = schedule->Next(Now())) EnqueueAfter(key, *next - Now() + kSkew);
   const auto due = DueTime(cron, *schedule);
@@ -149,7 +152,8 @@ void CronJobController::TrimFinished(const Object& cron, const std::vector<Objec
 }
 
 // The last time that has come since the last start and was not used.
-std::optional<Time> CronJobController::DueTime(const Object& cron, const CronSchedule& schedule) {
+std::optional<Time> CronJobController::DueTime(const Object& cron,
+                                               const api::CronSchedule& schedule) {
   const auto last = ParseTime(cron["status"]["lastScheduleTime"].AsString());
   Time from = last.value_or(CreatedAt(cron));
   const Value deadline = cron["spec"]["startingDeadlineSeconds"];

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "controllers/cron_schedule.h"
+#include "api/cron_schedule.h"
 #include "controllers/reconciler.h"
 
 namespace sextant::controllers {
@@ -26,7 +26,7 @@ class CronJobController : public Reconciler {
   void TrimFinished(const api::Object& cron, const std::vector<api::Object>& jobs,
                     const JoinPtr& join);
   // The time for which a Job is to be started now.
-  std::optional<Time> DueTime(const api::Object& cron, const CronSchedule& schedule);
+  std::optional<Time> DueTime(const api::Object& cron, const api::CronSchedule& schedule);
   void StartJob(const api::Object& cron, Time due, const JoinPtr& join);
   void NoteStarted(const api::Object& cron, const api::Object& job, Time due, const JoinPtr& join);
 

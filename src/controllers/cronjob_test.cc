@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include "controllers/cron_schedule.h"
 #include "controllers/objects.h"
 #include "controllers/testing.h"
 
@@ -14,31 +13,6 @@ using testing::Cluster;
 using ::testing::Contains;
 
 constexpr Gvr kCronJobs{"batch", "v1", "cronjobs"};
-
-TEST(CronScheduleTest, FindsTheNextTime) {
-  struct Case {
-    const char* schedule;
-    const char* after;
-    const char* next;
-  };
-  for (const Case& c :
-       std::vector<Case>{{"* * * * *", "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"},
-                         {"*/15 * * * *", "2026-01-01T00:15:01Z", "2026-01-01T00:30:00Z"},
-                         {"30 6-16/4 * * 1-5", "2026-01-02T14:30:00Z", "2026-01-05T06:30:00Z"},
-                         {"0 0 29 2 *", "2026-01-01T00:00:00Z", "2028-02-29T00:00:00Z"},
-                         {"0 12 13 * fri", "2026-01-01T00:00:00Z", "2026-01-02T12:00:00Z"},
-                         {"@monthly", "2026-01-31T10:00:00Z", "2026-02-01T00:00:00Z"},
-                         {"@every 90s", "2026-01-01T00:00:00Z", "2026-01-01T00:01:30Z"}}) {
-    const auto schedule = CronSchedule::Parse(c.schedule);
-    ASSERT_TRUE(schedule) << c.schedule;
-    const auto next = schedule->Next(*ParseTime(c.after));
-    ASSERT_TRUE(next) << c.schedule;
-    EXPECT_EQ(FormatTime(*next), c.next) << c.schedule;
-  }
-  EXPECT_FALSE(CronSchedule::Parse("59 23 31 2 *")->Next(*ParseTime("2026-01-01T00:00:00Z")));
-  for (const char* bad : {"", "* * * *", "60 * * * *", "5-1 * * * *", "*/0 * * * *", "x * * * *"})
-    EXPECT_FALSE(CronSchedule::Parse(bad)) << bad;
-}
 
 class CronJobTest : public ::testing::Test {
  protected:
@@ -81,6 +55,15 @@ TEST_F(CronJobTest, ForbidWaitsForTheOneThatRuns) {
   EXPECT_THAT(cluster.Events("tick"),
               Contains("JobAlreadyActive: Not starting job because prior execution is running and "
                        "concurrency policy is Forbid"));
+}
+
+TEST_F(CronJobTest, OtherTimeZonesStartNothing) {
+  Make(R"("timeZone":"Europe/Berlin",)");
+  Pass(11min);
+  EXPECT_EQ(Jobs(), 0U);
+  EXPECT_THAT(
+      cluster.Events("tick"),
+      Contains("UnknownTimeZone: timeZone \"Europe/Berlin\" is not known here: only UTC is"));
 }
 
 TEST_F(CronJobTest, SuspendedStartsNothing) {

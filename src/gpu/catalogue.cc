@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/check.h"
 #include "gpu/catalogue_data.h"
 #include "gpu/json.h"
@@ -12,15 +13,11 @@
 namespace sextant::gpu {
 namespace {
 
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-bool IsAlnum(char c) { return (c >= '0' && c <= '9') || (Lower(c) >= 'a' && Lower(c) <= 'z'); }
-
 // Lower case letters and digits only, so that "NVIDIA-A100-SXM4-80GB" meets its product name.
 std::string Fold(std::string_view name) {
   std::string out;
   for (const char c : name) {
-    if (IsAlnum(c)) out.push_back(Lower(c));
+    if (IsAlphanumeric(c)) out.push_back(AsciiLower(c));
   }
   constexpr std::string_view kVendor = "nvidia";
   if (out.size() > kVendor.size() && out.starts_with(kVendor)) out.erase(0, kVendor.size());
@@ -252,7 +249,7 @@ std::string SanitiseLabel(std::string_view text) {
   for (const char c : text) {
     if (c == ' ') {
       blank = true;
-    } else if (IsAlnum(c) || c == '-' || c == '_' || c == '.') {
+    } else if (IsAlphanumeric(c) || c == '-' || c == '_' || c == '.') {
       if (blank && !out.empty()) out.push_back('-');
       blank = false;
       out.push_back(c);

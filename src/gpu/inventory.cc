@@ -2,16 +2,13 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
+
 namespace sextant::gpu {
 
 std::string Card::PciAddress() const {
   // "00000000:07:00.0" -> "0000:07:00.0".
-  std::string out = bus_id;
-  if (out.size() > 12) out.erase(0, 4);
-  std::ranges::transform(out, out.begin(), [](char c) {
-    return c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return out;
+  return AsciiLower(std::string_view(bus_id).substr(bus_id.size() > 12 ? 4 : 0));
 }
 
 const Card* Inventory::Find(std::string_view uuid) const {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <optional>
 
+#include "base/utf8.h"
+
 namespace sextant::gpu {
 
 // Recursive descent over the text; every error carries its byte offset.
@@ -116,20 +118,6 @@ class JsonParser {
     return value;
   }
 
-  static void AppendUtf8(unsigned c, std::string& out) {
-    const auto put = [&out](unsigned byte) { out.push_back(static_cast<char>(byte)); };
-    if (c < 0x80) {
-      put(c);
-    } else if (c < 0x800) {
-      put(0xC0 | (c >> 6)), put(0x80 | (c & 0x3F));
-    } else if (c < 0x10000) {
-      put(0xE0 | (c >> 12)), put(0x80 | ((c >> 6) & 0x3F)), put(0x80 | (c & 0x3F));
-    } else {
-      put(0xF0 | (c >> 18)), put(0x80 | ((c >> 12) & 0x3F));
-      put(0x80 | ((c >> 6) & 0x3F)), put(0x80 | (c & 0x3F));
-    }
-  }
-
   Status Escape(std::string& out) {
     constexpr std::string_view kFrom = "\"\\/bfnrt";
     constexpr std::string_view kTo = "\"\\/\b\f\n\r\t";
@@ -149,7 +137,8 @@ class JsonParser {
       if (!low || *low < 0xDC00 || *low >= 0xE000) return Fail(Bad("lone surrogate"));
       code = 0x10000 + ((code - 0xD800) << 10) + (*low - 0xDC00);
     }
-    AppendUtf8(code, out);
+    char bytes[4];
+    out.append(bytes, PutUtf8(bytes, code));
     return {};
   }
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "api/base64.h"
+#include "base/base64.h"
 #include "kubelet/text_error.h"
 
 namespace sextant::kubelet {
@@ -75,11 +75,7 @@ Result<api::Object> FindSource(const std::map<std::string, Result<api::Object>>&
   return Fail(found->second.error());
 }
 
-std::string DecodeSecret(api::Value base64) {
-  std::string bytes;
-  if (!api::DecodeBase64(base64.AsString(), bytes)) return {};
-  return bytes;
-}
+std::string DecodeSecret(api::Value base64) { return Base64Decode(base64.AsString()).value_or(""); }
 
 void FetchSources(client::Client& client, const std::string& ns, SourceNames names,
                   std::move_only_function<void(std::shared_ptr<const Sources>)> done) {

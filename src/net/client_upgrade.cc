@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/base64.h"
 #include "base/random.h"
 #include "net/stream_core.h"
 #include "net/websocket_over.h"

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cstring>
 
+#include "base/ascii.h"
+
 namespace sextant::net {
 namespace {
 
@@ -48,8 +50,7 @@ bool IsDecimal(std::string_view text, uint64_t& value) {
 }  // namespace
 
 bool IsTokenChar(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-         (c != '\0' && std::strchr("!#$%&'*+-.^_`|~", c) != nullptr);
+  return IsAlphanumeric(c) || (c != '\0' && std::strchr("!#$%&'*+-.^_`|~", c) != nullptr);
 }
 
 bool IsToken(std::string_view text) {

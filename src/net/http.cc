@@ -5,23 +5,15 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/ascii.h"
+#include "base/base64.h"
 #include "net/tls.h"
 
 namespace sextant::net {
 namespace {
 
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
 bool IsUnreserved(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
-         c == '.' || c == '_' || c == '~';
+  return IsAlphanumeric(c) || c == '-' || c == '.' || c == '_' || c == '~';
 }
 
 // Calls `take` with each comma-separated item, without the blanks around it.
@@ -39,20 +31,6 @@ void ForEachToken(std::string_view list, Take take) {
 }
 
 }  // namespace
-
-std::string AsciiLower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = Lower(c);
-  return out;
-}
-
-bool EqualsIgnoreCase(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (Lower(a[i]) != Lower(b[i])) return false;
-  }
-  return true;
-}
 
 Headers::Headers(std::initializer_list<std::pair<std::string_view, std::string_view>> list) {
   list_.reserve(list.size());

@@ -158,8 +158,6 @@ std::string PercentEncode(std::string_view text);  // all but unreserved charact
 Result<std::vector<std::pair<std::string, std::string>>> ParseQuery(std::string_view query);
 // "Not Found" for 404; empty if unknown.
 std::string_view StatusText(int status);
-std::string AsciiLower(std::string_view text);
-bool EqualsIgnoreCase(std::string_view a, std::string_view b);
 
 // "https://host:6443/base?x" taken apart. Schemes: http, https, ws, wss, and unix
 // ("unix:///run/x.sock": all of it is the socket's path).

@@ -4,6 +4,7 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 
+#include "base/base64.h"
 #include "base/check.h"
 #include "net/openssl.h"
 #include "net/tls.h"

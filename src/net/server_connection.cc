@@ -3,6 +3,7 @@
 #include <array>
 #include <ctime>
 
+#include "base/ascii.h"
 #include "base/check.h"
 #include "net/stream_core.h"
 #include "net/tls_context.h"

@@ -119,12 +119,8 @@ struct ClientTls {
   std::string verify_name;  // whose certificate it has to be, in place of server_name
 };
 
-std::string Sha256(std::string_view data);      // 32 bytes
-std::string Sha1(std::string_view data);        // 20 bytes; for the WebSocket handshake only
-std::string Hex(std::string_view bytes);        // lower case
-std::string Base64(std::string_view bytes);     // standard alphabet, padded
-std::string Base64Url(std::string_view bytes);  // URL alphabet, no padding
-Result<std::string> Base64Decode(std::string_view text);     // strict; line breaks are skipped
-Result<std::string> Base64UrlDecode(std::string_view text);  // strict, padding allowed
+std::string Sha256(std::string_view data);  // 32 bytes
+std::string Sha1(std::string_view data);    // 20 bytes; for the WebSocket handshake only
+std::string Hex(std::string_view bytes);    // lower case
 
 }  // namespace sextant::net

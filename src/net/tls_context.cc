@@ -6,6 +6,7 @@
 
 #include <array>
 
+#include "base/ascii.h"
 #include "base/check.h"
 
 namespace sextant::net {

@@ -113,15 +113,6 @@ TEST(WsCodec, RefusesBadFrames) {
   EXPECT_FALSE(decoder.Next());
 }
 
-TEST(WsCodec, Utf8) {
-  for (const char* good :
-       {"", "abc", "\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xf4\x8f\xbf\xbf"})
-    EXPECT_TRUE(IsUtf8(good)) << good;
-  for (const char* bad : {"\x80", "\xc3", "\xc1\xbf", "\xe0\x9f\xbf", "\xed\xa0\x80",
-                          "\xf4\x90\x80\x80", "\xf8\x88\x80\x80\x80", "\xe2\x82"})
-    EXPECT_FALSE(IsUtf8(bad)) << bad;
-}
-
 // Over real sockets ------------------------------------------------------------------------------
 
 // Sends every message back; "close N" closes with code N.

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "base/base64.h"
+#include "base/utf8.h"
 #include "net/tls.h"
 
 namespace sextant::net {
@@ -150,30 +152,6 @@ std::expected<std::optional<WsDecoder::Message>, WsDecoder::Failure> WsDecoder::
   if (!IsUtf8(out.reason)) return Bad("a close reason that is not UTF-8", WsClose::kBadText);
   out.code = static_cast<WsClose>(code);
   return out;
-}
-
-bool IsUtf8(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    const auto first = static_cast<uint8_t>(text[i]);
-    if (first < 0x80) {
-      ++i;
-      continue;
-    }
-    const size_t size = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-    if (first < 0xc2 || first > 0xf4 || text.size() - i < size) return false;
-    uint32_t point = first & (0xffu >> (size + 1));
-    for (size_t k = 1; k < size; ++k) {
-      const auto next = static_cast<uint8_t>(text[i + k]);
-      if ((next & 0xc0) != 0x80) return false;
-      point = point << 6 | (next & 0x3f);
-    }
-    static constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-    if (point < kLeast[size] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) {
-      return false;
-    }
-    i += size;
-  }
-  return true;
 }
 
 std::string WebSocketAccept(std::string_view key) {

@@ -69,7 +69,6 @@ class WsDecoder {
   std::string partial_;
 };
 
-bool IsUtf8(std::string_view text);
 // Sec-WebSocket-Accept for a Sec-WebSocket-Key.
 std::string WebSocketAccept(std::string_view key);
 

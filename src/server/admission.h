@@ -2,7 +2,7 @@
 // plugins).
 //
 // Mutators run in order before validation, validators after it. Both are pure over a read-only
-// picture of the cluster. Threads: workers.
+// picture of the cluster. Threads: workers; a Settlement runs on the core loop.
 #pragma once
 
 #include <functional>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "api/rules.h"
+#include "server/authorizer.h"
 #include "server/operation.h"
 #include "store/store.h"
 
@@ -32,7 +33,16 @@ struct AdmissionRequest {
   std::string_view verb;  // create, update, delete (a patch is an update, or a create)
   api::Value old;         // absent on create
   const ClusterView& view;
+  const Authorizer& authorizer;
+  std::vector<std::string>& warnings;
+
+  // Whether it is about this resource, or this subresource of it.
+  bool On(std::string_view group, std::string_view plural, std::string_view subresource = "") const;
 };
+
+// What a write takes elsewhere (a quota's used amounts): worked out over what is ordered last,
+// right before the commit. Refuses the write, or names the writes that go with it.
+using Settlement = std::function<Result<std::vector<store::Write>>(const store::Store& store)>;
 
 class AdmissionPlugin {
  public:
@@ -52,7 +62,14 @@ class AdmissionPlugin {
     (void)request, (void)object;
     return {};
   }
+  // After all validation, of creates and updates; null: nothing. May outlive the request.
+  virtual Settlement Settle(const AdmissionRequest& request, api::Value object) const {
+    (void)request, (void)object;
+    return nullptr;
+  }
 };
+
+using AdmissionChain = std::vector<std::unique_ptr<AdmissionPlugin>>;
 
 // An Error with this in retry_after_s: what is missing is about to come (the default account of a
 // new namespace). The pipeline tries again for a while before it tells the client.
@@ -60,8 +77,10 @@ inline constexpr int kRetrySoon = -1;
 
 // 403 as admission.NewForbidden words it: `pods "x" is forbidden: <why>`.
 Error AdmissionForbidden(const AdmissionRequest& request, api::Value object, std::string_view why);
+// Several errors as one text, as apimachinery's Aggregate prints them: "[a, b]"; "" for none.
+std::string Aggregate(const std::vector<std::string>& errors);
 
 // The default set as kubeadm leaves it, in apiserver's order, as far as this server has them.
-std::vector<std::unique_ptr<AdmissionPlugin>> DefaultAdmission();
+AdmissionChain DefaultAdmission();
 
 }  // namespace sextant::server

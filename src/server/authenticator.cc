@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "api/json.h"
+#include "base/ascii.h"
+#include "base/base64.h"
 #include "base/quote.h"
 #include "net/http.h"
 #include "server/admission.h"
@@ -43,10 +45,9 @@ class JwtIssuer : public TokenIssuer {
     Editor header;
     header.Root().Set("alg", key_.algorithm());
     header.Root().Set("kid", key_id_);
-    const std::string signing_input =
-        fmt::format("{}.{}", net::Base64Url(Json(std::move(header).Finish())),
-                    net::Base64Url(Json(Payload(claims))));
-    return fmt::format("{}.{}", signing_input, net::Base64Url(key_.Sign(signing_input)));
+    const std::string signing_input = fmt::format(
+        "{}.{}", Base64Url(Json(std::move(header).Finish())), Base64Url(Json(Payload(claims))));
+    return fmt::format("{}.{}", signing_input, Base64Url(key_.Sign(signing_input)));
   }
 
   Result<TokenClaims> Verify(std::string_view token, Time now) const override {
@@ -56,7 +57,7 @@ class JwtIssuer : public TokenIssuer {
     if (first == std::string_view::npos || last == first) return Fail(Unauthorized());
     auto header = Part(token.substr(0, first));
     auto payload = Part(token.substr(first + 1, last - first - 1));
-    auto signature = net::Base64UrlDecode(token.substr(last + 1));
+    auto signature = Base64UrlDecode(token.substr(last + 1));
     if (!header || !payload || !signature) return Fail(Unauthorized());
     if ((*header)["alg"].AsString() != key_.algorithm()) return Fail(Unauthorized());
     if (!key_.Verify(token.substr(0, last), *signature)) return Fail(Unauthorized());
@@ -72,7 +73,7 @@ class JwtIssuer : public TokenIssuer {
 
  private:
   static Result<Object> Part(std::string_view text) {
-    ASSIGN_OR_RETURN(const std::string json, net::Base64UrlDecode(text));
+    ASSIGN_OR_RETURN(const std::string json, Base64UrlDecode(text));
     return api::ParseJson(json);
   }
 
@@ -202,16 +203,15 @@ Result<User> Authenticator::Authenticate(const net::Request& request) const {
   }
   constexpr std::string_view kBearer = "bearer ";
   if (authorization.size() > kBearer.size() &&
-      net::EqualsIgnoreCase(authorization.substr(0, kBearer.size()), kBearer)) {
+      EqualsIgnoreCase(authorization.substr(0, kBearer.size()), kBearer)) {
     return AuthenticateToken(authorization.substr(kBearer.size()), view_.now(), {});
   }
   // exec from a browser-like client: the token rides in the WebSocket's protocols.
   constexpr std::string_view kProtocolToken = "base64url.bearer.authorization.k8s.io.";
   for (const std::string& protocol : request.WebSocketProtocols()) {
     if (!protocol.starts_with(kProtocolToken)) continue;
-    ASSIGN_OR_RETURN(
-        const std::string token,
-        net::Base64UrlDecode(std::string_view(protocol).substr(kProtocolToken.size())));
+    ASSIGN_OR_RETURN(const std::string token,
+                     Base64UrlDecode(std::string_view(protocol).substr(kProtocolToken.size())));
     return AuthenticateToken(token, view_.now(), {});
   }
   if (!authorization.empty()) return Fail(Unauthorized());

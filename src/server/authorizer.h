@@ -12,7 +12,7 @@ namespace sextant::server {
 
 struct Decision {
   bool allowed = false;
-  std::string reason;  // why allowed ("RBAC: allowed by ..."), or "" as RBAC gives for a refusal
+  std::string reason;  // why allowed ("RBAC: allowed by ...") or, of nodes, refused; may be empty
 };
 
 class ClusterView;
@@ -34,6 +34,9 @@ class Authorizer {
 
 // Group system:masters, then Node, then RBAC (roles and bindings of the view).
 std::unique_ptr<Authorizer> DefaultAuthorizer();
+
+// Whether one rbac/v1 PolicyRule allows it.
+bool RuleAllows(api::Value rule, const RequestInfo& info);
 
 // The 403 of the API server: `pods is forbidden: User "x" cannot list resource "pods" in API group
 // "" in the namespace "default"`.

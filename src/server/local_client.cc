@@ -4,6 +4,7 @@
 
 #include "api/json.h"
 #include "client/status_object.h"
+#include "server/request_info.h"
 #include "server/watch.h"
 
 namespace sextant::server {
@@ -85,6 +86,7 @@ class LocalClient : public client::Client {
     auto op = MakeOperation("list", gvr, {options.ns, ""});
     if (!op) return Later<struct client::List>(std::move(done), Fail(op.error()));
     SetSelection(options, op->options);
+    NoteFieldSelector(options.field_selector, op->info);
     pipeline_.Execute(*std::move(op), [this, done = std::move(done)](Result<Outcome> r) mutable {
       if (!r) return Later<struct client::List>(std::move(done), Fail(std::move(r).error()));
       struct client::List list;
@@ -106,6 +108,7 @@ class LocalClient : public client::Client {
     } else {
       op->options.label_selector = options.label_selector;
       op->options.field_selector = options.field_selector;
+      NoteFieldSelector(options.field_selector, op->info);
       op->options.resource_version = options.resource_version;
       op->options.bookmarks = options.bookmarks;
       if (options.send_initial_events) {
@@ -155,6 +158,7 @@ class LocalClient : public client::Client {
     auto op = MakeOperation("deletecollection", gvr, {which.ns, ""});
     if (!op) return Later<Object>(std::move(done), Fail(op.error()));
     SetSelection(which, op->options);
+    NoteFieldSelector(which.field_selector, op->info);
     op->body = DeleteBody(options);
     Execute(*std::move(op), std::move(done));
   }
@@ -205,6 +209,7 @@ class LocalClient : public client::Client {
                .resource = std::string(gvr.resource),
                .subresource = std::string(subresource),
                .name = std::move(name.name),
+               .field_selector = {},
                .rest = {}};
     return op;
   }

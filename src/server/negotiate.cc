@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "base/ascii.h"
 #include "net/http.h"
 
 namespace sextant::server {
@@ -36,10 +37,10 @@ std::string_view Take(std::string_view& rest, char separator) {
 
 MediaRange ParseRange(std::string_view text) {
   MediaRange range;
-  range.type = net::AsciiLower(Take(text, ';'));
+  range.type = AsciiLower(Take(text, ';'));
   while (!text.empty()) {
     std::string_view parameter = Take(text, ';');
-    const std::string name = net::AsciiLower(Take(parameter, '='));
+    const std::string name = AsciiLower(Take(parameter, '='));
     std::string_view value = Trim(parameter);
     if (value.size() >= 2 && value.front() == '"' && value.back() == '"') {
       value = value.substr(1, value.size() - 2);

@@ -39,6 +39,7 @@ struct RequestInfo {
   std::string resource;
   std::string subresource;
   std::string name;               // for list and watch: from a field selector metadata.name=x
+  std::string field_selector;     // of list, watch and deletecollection, as given
   std::vector<std::string> rest;  // path parts after the subresource (proxy)
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "api/json.h"
+#include "base/base64.h"
 #include "net/tls.h"
 
 namespace sextant::server {
@@ -54,12 +55,12 @@ std::string EncodeContinue(const ContinueToken& token) {
   std::string text;
   const api::Object object = std::move(edit).Finish();
   api::WriteJson(object.root(), text);
-  return net::Base64Url(text);
+  return Base64Url(text);
 }
 
 Result<ContinueToken> DecodeContinue(std::string_view text) {
   if (text.size() > kMaxTokenBytes) return Fail(BadToken("too long"));
-  auto raw = net::Base64UrlDecode(text);
+  auto raw = Base64UrlDecode(text);
   if (!raw) return Fail(BadToken("illegal base64 data"));
   auto parsed = api::ParseJson(*raw);
   if (!parsed) return Fail(BadToken(parsed.error().message));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 
 #include "api/conversion.h"
 #include "api/custom_kind.h"
@@ -92,7 +93,7 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
       : pipeline_(pipeline),
         op_(std::move(op)),
         done_(std::move(done)),
-        context_{pipeline, pipeline.admission()} {}
+        context_(pipeline.context()) {}
 
   void Create() {
     auto checked = CheckAgainstUrl(op_, op_.body.root());
@@ -104,6 +105,7 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
     }
     if (!object) return Finish(Fail(std::move(object).error()));
     const bool generated = op_.body.name().empty();
+    settlements_ = Settlements(op_, "create", api::Value(), object->root(), context_);
     if (op_.options.dry_run()) return DryCreate(*std::move(object));
     Write write{Write::Op::kCreate, StorageKey(op_, object->name()), 0,
                 api::ToStored(*object, *op_.resource)};
@@ -162,12 +164,33 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
   void Commit(Write write, std::function<void(WriteJob&, Committed)> then) {
     pipeline_.core().Post(
         [self = shared_from_this(), write = std::move(write), then = std::move(then)]() mutable {
-          self->pipeline_.store().Commit(
-              std::move(write), [self, then = std::move(then)](Committed committed) {
-                self->pipeline_.workers().Post(
-                    [self, then, committed = std::move(committed)] { then(*self, committed); });
-              });
+          auto also = self->Settle();
+          if (!also) return self->FinishOnWorker(std::move(also).error());
+          store::Store& store = self->pipeline_.store();
+          const store::Key key = write.key;
+          const EntryPtr before = store.Latest(key);
+          store.Commit(std::move(write), [self, then = std::move(then)](Committed committed) {
+            self->pipeline_.workers().Post(
+                [self, then, committed = std::move(committed)] { then(*self, committed); });
+          });
+          if (store.Latest(key) == before) return;  // refused
+          for (Write& one : *also) store.Commit(std::move(one), [](Committed) {});
         });
+  }
+
+  // On the core loop: what goes with the commit, or why there may be none.
+  Result<std::vector<Write>> Settle() {
+    std::vector<Write> all;
+    for (const Settlement& settlement : settlements_) {
+      ASSIGN_OR_RETURN(std::vector<Write> some, settlement(pipeline_.store()));
+      std::ranges::move(some, std::back_inserter(all));
+    }
+    return all;
+  }
+
+  void FinishOnWorker(Error error) {
+    pipeline_.workers().Post(
+        [self = shared_from_this(), error = std::move(error)] { self->Finish(Fail(error)); });
   }
 
   void TryCreateSoon() {
@@ -283,7 +306,8 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
   void StoreUpdate(const EntryPtr& entry, const Object& current, Result<Object> next) {
     if (!next) return Finish(Fail(std::move(next).error()));
     if (next->SameAs(current)) return AnswerVisible(current, entry->mod_revision);
-    if (op_.options.dry_run()) return Finish(ObjectOutcome(op_, *next));
+    settlements_ = Settlements(op_, "update", current.root(), next->root(), context_);
+    if (op_.options.dry_run()) return DryUpdate(*std::move(next));
     const bool remove =
         DeletesDuringUpdate(api::RulesFor(*op_.resource), next->root(), current.root());
     Write write{remove ? Write::Op::kDelete : Write::Op::kUpdate, entry->key, entry->mod_revision,
@@ -332,8 +356,17 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
     return true;
   }
 
+  void DryUpdate(Object object) {
+    pipeline_.core().Post([self = shared_from_this(), object = std::move(object)] {
+      if (auto also = self->Settle(); !also) return self->FinishOnWorker(also.error());
+      self->pipeline_.workers().Post(
+          [self, object] { self->Finish(ObjectOutcome(self->op_, object)); });
+    });
+  }
+
   void DryCreate(Object object) {
     pipeline_.core().Post([self = shared_from_this(), object = std::move(object)] {
+      if (auto also = self->Settle(); !also) return self->FinishOnWorker(also.error());
       const bool there =
           self->pipeline_.store().Latest(StorageKey(self->op_, object.name())) != nullptr;
       self->pipeline_.workers().Post([self, object, there] {
@@ -378,7 +411,8 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
   Pipeline& pipeline_;
   Operation op_;
   Respond done_;
-  WriteContext context_;
+  const WriteContext context_;
+  std::vector<Settlement> settlements_;
   std::vector<std::string> warnings_;
   Step step_ = nullptr;
   Pipeline::Change change_;

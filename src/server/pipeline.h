@@ -20,6 +20,7 @@
 #include "server/authorizer.h"
 #include "server/operation.h"
 #include "server/page_cache.h"
+#include "server/write_steps.h"
 #include "store/store.h"
 
 namespace sextant::server {
@@ -29,7 +30,7 @@ struct PipelineParts {
   Loop& core;
   Executor& workers;
   const Authorizer& authorizer;
-  std::vector<std::unique_ptr<AdmissionPlugin>> admission;
+  AdmissionChain admission;
 };
 
 class Pipeline : public ClusterView {
@@ -61,9 +62,8 @@ class Pipeline : public ClusterView {
   Loop& core() { return parts_.core; }
   Executor& workers() { return parts_.workers; }
   const Authorizer& authorizer() const { return parts_.authorizer; }
-  const std::vector<std::unique_ptr<AdmissionPlugin>>& admission() const {
-    return parts_.admission;
-  }
+  // What the steps of a write are worked out with (write_steps.h).
+  WriteContext context() const { return {*this, parts_.admission, parts_.authorizer}; }
 
  private:
   void Read(Operation op, Respond done);

@@ -1,4 +1,4 @@
-// RBAC and the Node authorizer: k8s.io/kubernetes plugin/pkg/auth/authorizer.
+// RBAC, and the chain of authorizers: k8s.io/kubernetes plugin/pkg/auth/authorizer/rbac.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include "base/quote.h"
 #include "server/admission.h"
 #include "server/authorizer.h"
+#include "server/node_authorizer.h"
 
 namespace sextant::server {
 namespace {
@@ -13,8 +14,6 @@ namespace {
 using api::Value;
 
 constexpr std::string_view kClusterRole = "ClusterRole";  // a roleRef's kind
-constexpr std::string_view kNodesGroup = "system:nodes";
-constexpr std::string_view kNodeUser = "system:node:";
 constexpr std::string_view kServiceAccountUser = "system:serviceaccount:";
 
 bool ListHas(Value list, std::string_view wanted) {
@@ -44,6 +43,8 @@ bool PathMatches(Value urls, std::string_view path) {
   return false;
 }
 
+}  // namespace
+
 bool RuleAllows(Value rule, const RequestInfo& info) {
   if (!ListHas(rule["verbs"], info.verb)) return false;
   if (!info.is_resource) return PathMatches(rule["nonResourceURLs"], info.path);
@@ -55,6 +56,8 @@ bool RuleAllows(Value rule, const RequestInfo& info) {
     if (name.AsString() == info.name) return true;
   return false;
 }
+
+namespace {
 
 bool SubjectMatches(Value subject, const User& user, std::string_view binding_ns) {
   const std::string_view kind = subject["kind"].AsString();
@@ -70,95 +73,15 @@ bool SubjectMatches(Value subject, const User& user, std::string_view binding_ns
          rest[ns.size()] == ':' && rest.ends_with(name);
 }
 
-// Kubelets act as system:node:<name> in group system:nodes. Reads follow the objects bound to the
-// node; here: what concerns the node's own Pods.
-class NodeAuthorizer {
- public:
-  static bool Allows(const User& user, const RequestInfo& info, const ClusterView& view) {
-    if (!user.InGroup(kNodesGroup) || !user.name.starts_with(kNodeUser)) return false;
-    if (!info.is_resource) return false;
-    const std::string_view node = std::string_view(user.name).substr(kNodeUser.size());
-    const bool read = info.verb == "get" || info.verb == "list" || info.verb == "watch";
-    if (info.group.empty() && (info.resource == "secrets" || info.resource == "configmaps")) {
-      return read && !info.name.empty() && UsedOnNode(info, node, view);
-    }
-    if (info.group.empty() && info.resource == "serviceaccounts" && info.subresource == "token") {
-      return info.verb == "create" && AccountUsedOnNode(info, node, view);
-    }
-    // The rest is what the role says, though no binding gives it to the group.
-    const api::Object role = view.Get("clusterroles.rbac.authorization.k8s.io", "", "system:node");
-    for (Value rule : role["rules"].items())
-      if (RuleAllows(rule, info)) return true;
-    return false;
-  }
-
- private:
-  template <typename F>
-  static bool AnyPodOnNode(std::string_view ns, std::string_view node, const ClusterView& view,
-                           F wanted) {
-    const auto pods = view.Snapshot("pods");
-    if (!pods) return false;
-    for (const auto& entry : pods->Range(ns, "", "", 0)) {
-      const Value spec = entry->object["spec"];
-      if (spec["nodeName"].AsString() == node && wanted(spec)) return true;
-    }
-    return false;
-  }
-
-  static bool AccountUsedOnNode(const RequestInfo& info, std::string_view node,
-                                const ClusterView& view) {
-    return AnyPodOnNode(info.ns, node, view, [&](Value spec) {
-      return spec["serviceAccountName"].AsString() == info.name;
-    });
-  }
-
-  static bool UsedOnNode(const RequestInfo& info, std::string_view node, const ClusterView& view) {
-    const bool secret = info.resource == "secrets";
-    return AnyPodOnNode(info.ns, node, view,
-                        [&](Value spec) { return PodUses(spec, secret, info.name); });
-  }
-
-  static bool VolumeUses(Value volume, bool secret, std::string_view name) {
-    if (secret && volume["secret"]["secretName"].AsString() == name) return true;
-    if (!secret && volume["configMap"]["name"].AsString() == name) return true;
-    for (Value source : volume["projected"]["sources"].items()) {
-      if (source[secret ? "secret" : "configMap"]["name"].AsString() == name) return true;
-    }
-    return false;
-  }
-
-  static bool ContainerUses(Value container, bool secret, std::string_view name) {
-    for (Value from : container["envFrom"].items()) {
-      if (from[secret ? "secretRef" : "configMapRef"]["name"].AsString() == name) return true;
-    }
-    for (Value env : container["env"].items()) {
-      const Value from = env["valueFrom"];
-      if (from[secret ? "secretKeyRef" : "configMapKeyRef"]["name"].AsString() == name) return true;
-    }
-    return false;
-  }
-
-  static bool PodUses(Value spec, bool secret, std::string_view name) {
-    for (Value volume : spec["volumes"].items())
-      if (VolumeUses(volume, secret, name)) return true;
-    for (const char* list : {"containers", "initContainers", "ephemeralContainers"}) {
-      for (Value container : spec[list].items())
-        if (ContainerUses(container, secret, name)) return true;
-    }
-    if (!secret) return false;
-    for (Value pull : spec["imagePullSecrets"].items())
-      if (pull["name"].AsString() == name) return true;
-    return false;
-  }
-};
-
 class ChainAuthorizer : public Authorizer {
  public:
   Decision Authorize(const User& user, const RequestInfo& info,
                      const ClusterView& view) const override {
     if (user.InGroup("system:masters")) return {true, ""};
-    if (NodeAuthorizer::Allows(user, info, view)) return {true, ""};
-    return Rbac(user, info, view);
+    const Decision node = AuthorizeNode(user, info, view);
+    if (node.allowed) return node;
+    const Decision rbac = Rbac(user, info, view);
+    return rbac.allowed ? rbac : node;  // RBAC gives no reasons for a refusal
   }
 
   UserRules RulesFor(const User& user, std::string_view ns,

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "api/selector.h"
+#include "base/ascii.h"
 #include "base/check.h"
 #include "net/http.h"
 
@@ -112,7 +113,7 @@ Status SetOption(std::string_view name, const std::string& value, Options& out) 
 RequestInfo ParseRequest(std::string_view method, std::string_view path) {
   RequestInfo info;
   info.path = path;
-  info.verb = net::AsciiLower(method);
+  info.verb = AsciiLower(method);
   std::vector<std::string> parts = SplitPath(path);
   size_t at = 0;
   if (parts.size() < 3 || (parts[0] != "api" && parts[0] != "apis")) return info;
@@ -144,14 +145,22 @@ void ResolveVerb(const Options& options, RequestInfo& info) {
   if (!info.is_resource || !info.name.empty()) return;
   if (info.verb == "get") {
     info.verb = options.watch ? "watch" : "list";
-    // One exact metadata.name makes the request one about that object, if it can be a name at all.
-    const auto selector = api::FieldSelector::Parse(options.field_selector);
-    const std::string_view name = selector ? selector->Exact("metadata.name") : "";
-    if (name != "." && name != ".." && name.find_first_of("/%") == std::string_view::npos) {
-      info.name = name;
-    }
   } else if (info.verb == "delete") {
     info.verb = "deletecollection";
+  } else {
+    return;
+  }
+  NoteFieldSelector(options.field_selector, info);
+}
+
+void NoteFieldSelector(std::string_view selector, RequestInfo& info) {
+  info.field_selector = selector;
+  if (info.verb == "deletecollection") return;
+  // One exact metadata.name makes the request one about that object, if it can be a name at all.
+  const auto parsed = api::FieldSelector::Parse(selector);
+  const std::string_view name = parsed ? parsed->Exact("metadata.name") : "";
+  if (name != "." && name != ".." && name.find_first_of("/%") == std::string_view::npos) {
+    info.name = name;
   }
 }
 

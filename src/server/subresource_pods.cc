@@ -311,7 +311,7 @@ void Scale(const SubresourceCall& call, Respond done) {
   call.pipeline.Modify(
       OnObject(op, "update"),
       [op, &pipeline = call.pipeline](const Object& current) {
-        return Scaled(op, current, {pipeline, pipeline.admission()});
+        return Scaled(op, current, pipeline.context());
       },
       [op, done = std::move(done)](Result<Outcome> r) mutable {
         if (!r) return done(Fail(std::move(r).error()));

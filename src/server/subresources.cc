@@ -57,6 +57,9 @@ bool Subresources::Execute(Operation& op, Respond& done) {
       }
     }
     if (auto known = Pipeline::CheckVerb(op); !known) return done(Fail(std::move(known).error()));
+    if (auto admitted = AdmitSubresource(op, pipeline_.context()); !admitted) {
+      return done(Fail(std::move(admitted).error()));
+    }
     handler({pipeline_, authenticator_, std::move(op)}, std::move(done));
   });
   return true;

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "api/default_class.h"
 #include "api/selector.h"
+#include "base/ascii.h"
 #include "server/conditions.h"
 #include "server/tables.h"
 
@@ -150,9 +150,7 @@ void RevisionController(Value o, Time, Mut out) {
   for (Value owner : o["metadata"]["ownerReferences"].items()) {
     if (!owner["controller"].AsBool()) continue;
     const std::string_view group = api::GroupVersion::Of(owner["apiVersion"].AsString()).group;
-    std::string kind(owner["kind"].AsString());
-    std::transform(kind.begin(), kind.end(), kind.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::string kind = AsciiLower(owner["kind"].AsString());
     if (!group.empty()) kind += fmt::format(".{}", group);
     return out.SetString(fmt::format("{}/{}", kind, owner["name"].AsString()));
   }
@@ -257,9 +255,7 @@ void EventLastSeen(Value o, Time now, Mut out) {
 void EventFirstSeen(Value o, Time now, Mut out) { out.SetString(FirstSeen(o, now)); }
 void EventObject(Value o, Time, Mut out) {
   const Value about = Either(o, "involvedObject", "regarding");
-  std::string kind(about["kind"].AsString());
-  std::transform(kind.begin(), kind.end(), kind.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string kind = AsciiLower(about["kind"].AsString());
   const std::string_view name = about["name"].AsString();
   out.SetString(name.empty() ? kind : fmt::format("{}/{}", kind, name));
 }

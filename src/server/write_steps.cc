@@ -30,26 +30,38 @@ bool HasStatus(const api::Resource& resource) {
   return resource.FindSubresource("status") != nullptr && resource.message->FindField("status");
 }
 
-Status Mutate(const Operation& op, std::string_view verb, Value old, Mut object,
-              const WriteContext& context) {
-  const AdmissionRequest request{op, verb, old, context.view};
-  for (const auto& plugin : context.admission) RETURN_IF_ERROR(plugin->Admit(request, object));
-  return {};
-}
+// What admission is asked: the plugins' order, and one request for all of them.
+class Admission {
+ public:
+  Admission(const Operation& op, std::string_view verb, Value old, const WriteContext& context,
+            std::vector<std::string>& warnings)
+      : chain_(context.admission),
+        request_{op, verb, old, context.view, context.authorizer, warnings} {}
 
-Status Allocate(const Operation& op, std::string_view verb, Value old, Mut object,
-                const WriteContext& context) {
-  const AdmissionRequest request{op, verb, old, context.view};
-  for (const auto& plugin : context.admission) RETURN_IF_ERROR(plugin->Allocate(request, object));
-  return {};
-}
+  Status Mutate(Mut object) const {
+    for (const auto& plugin : chain_) RETURN_IF_ERROR(plugin->Admit(request_, object));
+    return {};
+  }
+  Status Allocate(Mut object) const {
+    for (const auto& plugin : chain_) RETURN_IF_ERROR(plugin->Allocate(request_, object));
+    return {};
+  }
+  Status Validate(Value object) const {
+    for (const auto& plugin : chain_) RETURN_IF_ERROR(plugin->Validate(request_, object));
+    return {};
+  }
+  std::vector<Settlement> Settle(Value object) const {
+    std::vector<Settlement> all;
+    for (const auto& plugin : chain_) {
+      if (Settlement one = plugin->Settle(request_, object)) all.push_back(std::move(one));
+    }
+    return all;
+  }
 
-Status ValidateAdmission(const Operation& op, std::string_view verb, Value old, Value object,
-                         const WriteContext& context) {
-  const AdmissionRequest request{op, verb, old, context.view};
-  for (const auto& plugin : context.admission) RETURN_IF_ERROR(plugin->Validate(request, object));
-  return {};
-}
+ private:
+  const AdmissionChain& chain_;
+  const AdmissionRequest request_;
+};
 
 // Where the object would lie in a real cluster's etcd.
 std::string EtcdKey(const Operation& op) {
@@ -258,11 +270,12 @@ Result<Object> PrepareCreate(const Operation& op, const Object& asked, const Wri
     return Fail(Forbidden(QualifiedResource(op), asked.name(),
                           "create not allowed while custom resource definition is terminating"));
   }
+  const Admission admission(op, "create", Value(), context, warnings);
   Editor edit(Defaulted(op, asked, Object(), context.view.now()));
   Mut root = edit.Root();
   Mut metadata = root["metadata"];
   KeepOwnersOnce(metadata, warnings);
-  RETURN_IF_ERROR(Mutate(op, "create", Value(), root, context));
+  RETURN_IF_ERROR(admission.Mutate(root));
 
   for (const char* key :
        {"resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"}) {
@@ -278,7 +291,7 @@ Result<Object> PrepareCreate(const Operation& op, const Object& asked, const Wri
   if (rules.has_generation) metadata.Set("generation", 1);
   if (HasStatus(*op.resource) && !rules.status_on_create) root.Erase("status");
   if (rules.prepare) rules.prepare(root, Value());
-  RETURN_IF_ERROR(Allocate(op, "create", Value(), root, context));
+  RETURN_IF_ERROR(admission.Allocate(root));
   Object object = std::move(edit).Finish(op.resource->message);
 
   api::FieldErrors errors;
@@ -292,12 +305,28 @@ Result<Object> PrepareCreate(const Operation& op, const Object& asked, const Wri
   }
   if (!errors.empty()) return Fail(InvalidObject(op, object.root(), errors));
   if (rules.warnings) rules.warnings(object.root(), Value(), warnings);
-  RETURN_IF_ERROR(ValidateAdmission(op, "create", Value(), object.root(), context));
+  RETURN_IF_ERROR(admission.Validate(object.root()));
   if (op.info.verb == "create" && !op.apply && !asked.resource_version().empty() &&
       asked.resource_version() != "0") {
     return Fail({.message = "resourceVersion should not be set on objects to be created"});
   }
   return object;
+}
+
+std::vector<Settlement> Settlements(const Operation& op, std::string_view verb, Value old,
+                                    Value object, const WriteContext& context) {
+  std::vector<std::string> warnings;  // validation has told them
+  return Admission(op, verb, old, context, warnings).Settle(object);
+}
+
+Status AdmitSubresource(Operation& op, const WriteContext& context) {
+  if (op.info.verb != "create" || op.resource->virtual_review) return {};
+  std::vector<std::string> warnings;
+  const Admission admission(op, op.info.verb, Value(), context, warnings);
+  Editor edit(op.body);
+  RETURN_IF_ERROR(admission.Mutate(edit.Root()));
+  op.body = std::move(edit).Finish(op.subresource ? op.subresource->message : op.resource->message);
+  return admission.Validate(op.body.root());
 }
 
 Status CheckUpdatePreconditions(const Operation& op, const Object& asked, const Object& current,
@@ -336,13 +365,14 @@ Result<Object> PrepareUpdate(const Operation& op, const Object& asked, const Obj
   const api::CustomVersion* custom = api::AsCustom(*op.resource);
   const bool status = op.subresource && op.subresource->name == "status";
   const Value old = current.root();
+  const Admission admission(op, "update", old, context, warnings);
   Editor edit(Defaulted(op, asked, current, context.view.now()));
   edit.Keep(current);
   Mut root = edit.Root();
   Mut metadata = root["metadata"];
   metadata.Set("resourceVersion", old["metadata"]["resourceVersion"]);
   KeepOwnersOnce(metadata, warnings);
-  RETURN_IF_ERROR(Mutate(op, "update", old, root, context));
+  RETURN_IF_ERROR(admission.Mutate(root));
   KeepSystemMetadata(metadata, old["metadata"]);
   if (status) {
     KeepAllButStatus(root, old);
@@ -357,7 +387,7 @@ Result<Object> PrepareUpdate(const Operation& op, const Object& asked, const Obj
   } else if (rules.prepare) {
     rules.prepare(root, old);
   }
-  RETURN_IF_ERROR(Allocate(op, "update", old, root, context));
+  RETURN_IF_ERROR(admission.Allocate(root));
   Object next = std::move(edit).Finish(op.resource->message);
   const bool status_too = custom && !custom->has_status;
   if (!status && rules.has_generation && SpecChanged(next.root(), old, status_too)) {
@@ -382,11 +412,15 @@ Result<Object> PrepareUpdate(const Operation& op, const Object& asked, const Obj
     if (rules.validate_status) rules.validate_status(next.root(), old, errors);
   } else {
     if (rules.validate) rules.validate(next.root(), errors);
-    if (rules.validate_update) rules.validate_update(next.root(), old, errors);
+    if (rules.validate_update) {
+      rules.validate_update(next.root(), old, errors);
+    } else {
+      api::ValidateImmutableFields(next.root(), old, *op.resource->message, errors);
+    }
   }
   if (!errors.empty()) return Fail(InvalidObject(op, next.root(), errors));
   if (rules.warnings && !status && !part) rules.warnings(next.root(), old, warnings);
-  RETURN_IF_ERROR(ValidateAdmission(op, "update", old, next.root(), context));
+  RETURN_IF_ERROR(admission.Validate(next.root()));
   if (SameButTimes(next.root(), old)) return current;
   return next;
 }
@@ -511,7 +545,8 @@ bool ShortenGrace(const DeleteRequest& request, Mut metadata, Value old, Time no
 Result<DeletePlan> PlanDelete(const Operation& op, const DeleteRequest& request,
                               const Object& current, const WriteContext& context) {
   RETURN_IF_ERROR(CheckDeletePreconditions(op, request, current));
-  RETURN_IF_ERROR(ValidateAdmission(op, "delete", current.root(), Value(), context));
+  std::vector<std::string> warnings;  // nobody hears them: a deletion has none
+  RETURN_IF_ERROR(Admission(op, "delete", current.root(), context, warnings).Validate(Value()));
   const api::Rules& rules = api::RulesFor(*op.resource);
   const Value old = current["metadata"];
   const bool ending = static_cast<bool>(old["deletionTimestamp"]);

@@ -17,11 +17,10 @@
 
 namespace sextant::server {
 
-using AdmissionChain = std::vector<std::unique_ptr<AdmissionPlugin>>;
-
 struct WriteContext {
   const ClusterView& view;
   const AdmissionChain& admission;
+  const Authorizer& authorizer;
 };
 
 // Who writes, for managed fields.
@@ -40,6 +39,14 @@ Result<api::Object> PrepareCreate(const Operation& op, const api::Object& asked,
 Result<api::Object> PrepareUpdate(const Operation& op, const api::Object& asked,
                                   const api::Object& current, const WriteContext& context,
                                   std::vector<std::string>& warnings);
+
+// What has to be settled with the commit of `object`, which one of the above has made.
+std::vector<Settlement> Settlements(const Operation& op, std::string_view verb, api::Value old,
+                                    api::Value object, const WriteContext& context);
+
+// Admission's word on what is sent to a subresource that is no view of the object: a binding, a
+// token, an eviction. May change it.
+Status AdmitSubresource(Operation& op, const WriteContext& context);
 
 // The resourceVersion and uid that a PUT names, against what stands there.
 Status CheckUpdatePreconditions(const Operation& op, const api::Object& asked,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/base64.h"
 #include "net/tls.h"
 
 namespace sextant::recorded {
@@ -194,7 +195,7 @@ bool Normaliser::Jwt(Json& value, const NormaliseOptions& options) {
   std::string claims;
   if (!RE2::FullMatch(value.get<std::string>(), jwt, &header, &claims)) return false;
   const auto part = [&](const std::string& text) {
-    auto raw = net::Base64UrlDecode(text);
+    auto raw = Base64UrlDecode(text);
     Json json = raw ? Json::parse(*raw, nullptr, false) : Json();
     if (json.is_object()) {
       if (json.contains("kid")) json["kid"] = "<kid>";

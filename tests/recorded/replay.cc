@@ -8,6 +8,7 @@
 #include "api/json.h"
 #include "api/protobuf.h"
 #include "api/schema.h"
+#include "base/ascii.h"
 #include "base/file.h"
 #include "net/tls.h"
 #include "normaliser.h"
@@ -168,9 +169,9 @@ class Replayer {
     if (step.has_body) defaults["content-type"] = "application/json";
     if (step.protobuf) defaults["content-type"] = "application/vnd.kubernetes.protobuf";
     for (const Header& header : step.headers) {
-      defaults.erase(net::AsciiLower(header.name));
+      defaults.erase(AsciiLower(header.name));
       if (!header.value.empty()) {
-        request.headers.Add(net::AsciiLower(header.name), Expand(header.value, variables_, error_));
+        request.headers.Add(AsciiLower(header.name), Expand(header.value, variables_, error_));
       }
     }
     for (const auto& [name, value] : defaults) request.headers.Add(name, value);
@@ -228,8 +229,7 @@ class Replayer {
       std::vector<std::string> want;
       std::vector<std::string> got;
       for (const Header& header : step.answer_headers) {
-        if (net::EqualsIgnoreCase(header.name, name))
-          want.push_back(HeaderValue(name, header.value));
+        if (EqualsIgnoreCase(header.name, name)) want.push_back(HeaderValue(name, header.value));
       }
       for (std::string_view value : answer.headers.GetAll(name)) {
         got.push_back(HeaderValue(name, normaliser_.Text(std::string(value), OptionsOf(step))));
@@ -243,12 +243,12 @@ class Replayer {
   }
 
   static std::string HeaderValue(const std::string& name, std::string value) {
-    if (net::EqualsIgnoreCase(name, "ETag") && !value.empty()) return "\"<etag>\"";
-    if (net::EqualsIgnoreCase(name, "Expires") || net::EqualsIgnoreCase(name, "Date") ||
-        net::EqualsIgnoreCase(name, "Last-Modified")) {
+    if (EqualsIgnoreCase(name, "ETag") && !value.empty()) return "\"<etag>\"";
+    if (EqualsIgnoreCase(name, "Expires") || EqualsIgnoreCase(name, "Date") ||
+        EqualsIgnoreCase(name, "Last-Modified")) {
       return "<time>";
     }
-    if (net::EqualsIgnoreCase(name, "Content-Type")) std::erase(value, ' ');
+    if (EqualsIgnoreCase(name, "Content-Type")) std::erase(value, ' ');
     return value;
   }
 

@@ -1,0 +1,137 @@
+// Storage and ingress: plugin/pkg/admission/storage (setdefault, resize,
+// storageobjectinuseprotection), plugin/pkg/admission/network/defaultingressclass.
+#include <fmt/format.h>
+
+#include <tuple>
+
+#include "api/quantity.h"
+#include "server/admission_plugins.h"
+
+namespace sextant::server {
+namespace {
+
+using api::Mut;
+using api::Object;
+using api::Quantity;
+using api::Value;
+
+constexpr std::string_view kBetaClass = "volume.beta.kubernetes.io/storage-class";
+
+// The class that its annotation makes the default one: of several the newest, then by name.
+Object DefaultClass(const ClusterView& view, std::string_view resource,
+                    std::initializer_list<std::string_view> annotations) {
+  Object best;
+  const auto classes = view.Snapshot(resource);
+  if (!classes) return best;
+  const auto rank = [](const Object& o) { return o["metadata"]["creationTimestamp"].AsString(); };
+  for (const auto& entry : classes->Range("", "", "", 0)) {
+    bool marked = false;
+    for (std::string_view key : annotations) {
+      marked |= entry->object["metadata"]["annotations"][key].AsString() == "true";
+    }
+    // RFC 3339 in seconds of UTC: texts compare as times do. Entries come by name.
+    if (marked && (!best || rank(entry->object) > rank(best))) best = entry->object;
+  }
+  return best;
+}
+
+class DefaultStorageClass : public AdmissionPlugin {
+ public:
+  std::string_view name() const override { return "DefaultStorageClass"; }
+
+  Status Admit(const AdmissionRequest& request, Mut claim) const override {
+    if (!request.On("", "persistentvolumeclaims") || request.verb != "create") return {};
+    if (claim["metadata"]["annotations"].Has(kBetaClass)) return {};
+    if (claim["spec"].Has("storageClassName")) return {};
+    const Object found = DefaultClass(request.view, "storageclasses.storage.k8s.io",
+                                      {"storageclass.kubernetes.io/is-default-class",
+                                       "storageclass.beta.kubernetes.io/is-default-class"});
+    if (found) claim["spec"].Set("storageClassName", found.name());
+    return {};
+  }
+};
+
+class DefaultIngressClass : public AdmissionPlugin {
+ public:
+  std::string_view name() const override { return "DefaultIngressClass"; }
+
+  Status Admit(const AdmissionRequest& request, Mut ingress) const override {
+    if (!request.On("networking.k8s.io", "ingresses") || request.verb != "create") return {};
+    if (ingress["spec"].Has("ingressClassName")) return {};
+    if (ingress["metadata"]["annotations"].Has("kubernetes.io/ingress.class")) return {};
+    const Object found = DefaultClass(request.view, "ingressclasses.networking.k8s.io",
+                                      {"ingressclass.kubernetes.io/is-default-class"});
+    if (found) ingress["spec"].Set("ingressClassName", found.name());
+    return {};
+  }
+};
+
+// What is in use stays until its controller takes the finalizer away.
+class StorageObjectInUseProtection : public AdmissionPlugin {
+ public:
+  std::string_view name() const override { return "StorageObjectInUseProtection"; }
+
+  Status Admit(const AdmissionRequest& request, Mut object) const override {
+    if (request.verb != "create") return {};
+    for (const auto& [group, plural, finalizer] : kProtected) {
+      if (!request.On(group, plural)) continue;
+      Mut list = object["metadata"]["finalizers"];
+      for (size_t i = 0; i < list.size(); ++i)
+        if (list.at(i).AsString() == finalizer) return {};
+      list.Append().SetString(finalizer);
+    }
+    return {};
+  }
+
+ private:
+  static constexpr std::tuple<std::string_view, std::string_view, std::string_view> kProtected[] = {
+      {"", "persistentvolumes", "kubernetes.io/pv-protection"},
+      {"", "persistentvolumeclaims", "kubernetes.io/pvc-protection"},
+      {"storage.k8s.io", "volumeattributesclasses", "kubernetes.io/vac-protection"},
+  };
+};
+
+std::string_view ClassOf(Value claim) {
+  const Value annotated = claim["metadata"]["annotations"][kBetaClass];
+  return annotated ? annotated.AsString() : claim["spec"]["storageClassName"].AsString();
+}
+
+class PersistentVolumeClaimResize : public AdmissionPlugin {
+ public:
+  std::string_view name() const override { return "PersistentVolumeClaimResize"; }
+
+  Status Validate(const AdmissionRequest& request, Value claim) const override {
+    if (!request.On("", "persistentvolumeclaims") || request.verb != "update") return {};
+    const auto size = [](Value c) {
+      return Quantity::ParseOrZero(c["spec"]["resources"]["requests"]["storage"].AsString());
+    };
+    // That the claim is bound, validation has seen to.
+    if (size(claim) <= size(request.old) || MayGrow(request, claim)) return {};
+    return Fail(AdmissionForbidden(
+        request, claim,
+        "only dynamically provisioned pvc can be resized and the storageclass that provisions the "
+        "pvc must support resize"));
+  }
+
+ private:
+  static bool MayGrow(const AdmissionRequest& request, Value claim) {
+    const std::string_view name = ClassOf(claim);
+    if (name.empty() || name != ClassOf(request.old)) return false;
+    return request.view.Get("storageclasses.storage.k8s.io", "", name)["allowVolumeExpansion"]
+        .AsBool();
+  }
+};
+
+}  // namespace
+
+void AddStorageAdmission(AdmissionChain& chain) {
+  chain.push_back(std::make_unique<DefaultStorageClass>());
+  chain.push_back(std::make_unique<StorageObjectInUseProtection>());
+  chain.push_back(std::make_unique<PersistentVolumeClaimResize>());
+}
+
+std::unique_ptr<AdmissionPlugin> MakeDefaultIngressClass() {
+  return std::make_unique<DefaultIngressClass>();
+}
+
+}  // namespace sextant::server
