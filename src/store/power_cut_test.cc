@@ -122,11 +122,12 @@ struct Verdict {
 };
 
 // Every moment of the history, cut in several ways; equal images are looked at once.
-Verdict CutEverywhere(const FaultyVfs& disk, const History& history, Random& random) {
+Verdict CutEverywhere(const FaultyVfs& disk, const History& history, Random& random,
+                      size_t from = 0, size_t to = SIZE_MAX) {
   Verdict verdict;
   const SynchronousOff fast;  // of the images nothing needs to last
   std::unordered_set<std::string> seen;
-  for (size_t calls = 0; calls <= disk.calls(); ++calls) {
+  for (size_t calls = from; calls <= std::min(to, disk.calls()); ++calls) {
     const Revision told = disk.MarkAt(calls);
     for (const Cut cut : {Cut::kNothingMore, Cut::kEverything, Cut::kWrites, Cut::kSectors}) {
       const FaultyVfs::Image image = disk.ImageAt(calls, cut, random);
@@ -190,6 +191,61 @@ TEST_F(PowerCutTest, LongHistoryWithCopies) {
     WriteImage(disk.ImageAt(calls, i % 2 ? Cut::kSectors : Cut::kWrites, random), folder.path());
     EXPECT_EQ(history.Complaint(folder.path(), disk.MarkAt(calls)), "") << "at " << calls;
   }
+}
+
+// Many changes in each transaction: counter and objects are always of one moment, and each
+// revision is told when it is on the disk.
+TEST_F(PowerCutTest, Etcd13766HighLoad) {
+  FaultyVfs disk(dir.path());
+  History history(dir.path(), &disk);
+  history.Open();
+  for (int i = 0; i < 3; ++i) history.Change(200, random, 20);
+  history.Close();
+  EXPECT_THAT(CutEverywhere(disk, history, random).complaints, ::testing::IsEmpty());
+}
+
+// While the WAL is copied into the file, and just after: the state file is being rewritten.
+TEST_F(PowerCutTest, Etcd14685CutsWhileTheFileIsRewritten) {
+  FaultyVfs disk(dir.path());
+  History history(dir.path(), &disk);
+  history.Open();
+  for (int i = 0; i < 4; ++i) history.Change(5, random, 4000);
+  for (int i = 0; i < 3; ++i) {
+    const size_t from = disk.calls();
+    history.CopyWal();
+    history.Change(3, random, 1000);
+    EXPECT_GT(disk.calls(), from + 5);
+    EXPECT_THAT(CutEverywhere(disk, history, random, from).complaints, ::testing::IsEmpty());
+  }
+  history.Close();
+}
+
+// Lab state that is no object (keys) has no revision, and yet is of the same moment as the objects:
+// written between two of them it is never there without the first, nor missing with the second.
+TEST_F(PowerCutTest, Etcd14571WhatIsNoObjectComesBackWithTheObjects) {
+  FaultyVfs disk(dir.path());
+  {
+    FileLab lab(FileLab::WithPath(dir.path() + "/state.db"));
+    ASSERT_FALSE(lab.error) << lab.error->message;
+    for (int i = 1; i <= 6; ++i) {
+      lab.Commit(MakeWrite(Op::kCreate, "a", std::to_string(i), "x"));
+      EXPECT_TRUE(lab.PutMeta("after", std::to_string(i)).has_value());
+    }
+  }
+  const SynchronousOff fast;
+  size_t seen = 0;
+  for (size_t calls = 0; calls <= disk.calls(); ++calls) {
+    const TempDir folder = *TempDir::Make();
+    WriteImage(disk.ImageAt(calls, Cut::kSectors, random), folder.path());
+    FileLab lab(FileLab::WithPath(folder.path() + "/state.db"));
+    ASSERT_FALSE(lab.error) << lab.error->message;
+    const auto [revision, after] = lab.OnCore(
+        [&] { return std::pair(lab.store->visible(), lab.store->GetMeta("after").value_or("0")); });
+    EXPECT_TRUE(after == std::to_string(revision) || after == std::to_string(revision - 1))
+        << "revision " << revision << ", written after " << after;
+    if (revision > 0) ++seen;
+  }
+  EXPECT_GT(seen, 20u);
 }
 
 // ---- a disk that fails ----
