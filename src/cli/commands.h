@@ -49,6 +49,9 @@ int GetNodes(const std::string& name, Output output);
 enum class NodeAction { kAdd, kRemove, kStop, kStart };
 int Node(NodeAction action, const std::string& name, const std::string& node);
 
+int SnapshotSave(const std::string& name, const std::string& file);
+int SnapshotRestore(const std::string& file);
+
 int Models(Output output);
 int NvidiaSmi(const std::string& name, const std::string& node,
               const std::vector<std::string>& arguments);

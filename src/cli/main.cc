@@ -26,6 +26,7 @@ struct Parsed {
   std::string output = "text";
   std::string node;
   std::string shell;
+  std::string file;
   std::vector<std::string> rest;
   bool ignored = false;
 
@@ -92,6 +93,18 @@ void DefineLabs(CLI::App& app, Parsed& p) {
   AddName(
       *Sub(app, "kubeconfig", "Print a lab's kubeconfig", p, [&p] { return Kubeconfig(p.name); }),
       p);
+}
+
+void DefineSnapshot(CLI::App& app, Parsed& p) {
+  CLI::App* snapshot = app.add_subcommand("snapshot", "Keep a lab in a file, and put it back");
+  snapshot->require_subcommand(1);
+  CLI::App* save = Sub(*snapshot, "save", "Save a lab, running or not, in one file", p,
+                       [&p] { return SnapshotSave(p.name, p.file); });
+  save->add_option("file", p.file, "where to")->required();
+  AddName(*save, p);
+  CLI::App* restore = Sub(*snapshot, "restore", "Put a saved lab back under its name, stopped", p,
+                          [&p] { return SnapshotRestore(p.file); });
+  restore->add_option("file", p.file, "what save has written")->required();
 }
 
 void DefineKind(CLI::App& app, Parsed& p) {
@@ -221,6 +234,7 @@ int Main(int argc, char** argv) {
   app.set_version_flag("--version", std::string(version::kSextant));
   DefineUp(app, p);
   DefineLabs(app, p);
+  DefineSnapshot(app, p);
   DefineKind(app, p);
   DefineNode(app, p);
   DefineInfo(app, p);

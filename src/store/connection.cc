@@ -125,6 +125,12 @@ bool Connection::LastIsCorruption() const {
   return code == SQLITE_CORRUPT || code == SQLITE_NOTADB;
 }
 
-bool Connection::LastIsFullDisk() const { return (sqlite3_errcode(db_) & 0xff) == SQLITE_FULL; }
+// SQLite's helper files give an I/O error where the database itself gives SQLITE_FULL.
+bool Connection::LastIsFullDisk() const {
+  const int code = sqlite3_errcode(db_) & 0xff;
+  const int system = sqlite3_system_errno(db_);
+  return code == SQLITE_FULL ||
+         (code == SQLITE_IOERR && (system == ENOSPC || system == EDQUOT || system == EFBIG));
+}
 
 }  // namespace sextant::store

@@ -261,7 +261,7 @@ Result<std::unique_ptr<Connection>> Disk::Prepare() {
   }
   if (Status status = db.Run(kSettings); !status) {
     return Fail(db.LastIsCorruption() ? Corrupt(path_, "no SQLite database")
-                                      : std::move(status).error());
+                                      : WriteFailure(status.error(), db));
   }
   return opened;
 }
