@@ -197,6 +197,30 @@ class StateTest(unittest.TestCase):
         self.assertEqual(len(errors), 1, said)
         self.assertRegex(errors[0], "full|[Nn]o space left")
 
+    def test_disk_fills_while_running(self):
+        said = self.in_tmpfs("8m", """
+            err=$(mktemp -p /tmp); node=$N-worker
+            $S up --name $N --runtime simulated --foreground 2>$err & pid=$!
+            until $S node stop $node --name $N 2>/dev/null; do sleep 0.1; done
+            dd if=/dev/zero of=$SEXTANT_HOME/fill bs=4k 2>/dev/null || true
+            for i in $(seq 100); do
+              $S node start $node --name $N 2>/dev/null && $S node stop $node --name $N 2>/dev/null ||
+                break
+            done
+            code=0; wait $pid || code=$?
+            cat $err; rm $err; echo ended: $code
+            rm $SEXTANT_HOME/fill
+            $S start --name $N
+            $S get nodes --name $N
+            $S down --name $N
+            """)
+        errors = [line for line in said.splitlines() if line.startswith("error: ")]
+        self.assertEqual(len(errors), 1, said)
+        for word in ("lab.db is full", "make room and start again"):
+            self.assertIn(word, errors[0])
+        self.assertIn("ended: 1\n", said)
+        self.assertIn(self.name + "-worker2\n", said)
+
     def test_read_only_disk(self):
         said = self.in_tmpfs("8m", """
             $S up --name $N --runtime simulated
