@@ -1,7 +1,8 @@
 # sextant_room(<name> [DEPS lib...] [TEST_DEPS lib...])
 # One folder under src/ is one room: its *.cc become the library room_<name>, its *_test.cc the
-# program <name>_test, its *_bench.cc the program <name>_bench. Files are found by glob, so a new
-# file needs no entry here.
+# program <name>_test, its *_bench.cc the program <name>_bench. Its *_fuzz.cc go into <name>_test,
+# which runs them over the inputs in testdata/fuzz, and with SEXTANT_FUZZ into <name>_fuzz. Files are
+# found by glob, so a new file needs no entry here.
 
 add_library(sextant_flags INTERFACE)
 target_include_directories(sextant_flags INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_BINARY_DIR}/gen)
@@ -53,8 +54,13 @@ function(sextant_room name)
   file(GLOB sources CONFIGURE_DEPENDS ${dir}/*.cc)
   set(tests ${sources})
   set(benches ${sources})
+  set(fuzzes ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   list(FILTER benches INCLUDE REGEX "_bench\\.cc$")
+  list(FILTER fuzzes INCLUDE REGEX "_fuzz\\.cc$")
+  if(fuzzes)
+    list(APPEND tests ${fuzzes} ${CMAKE_SOURCE_DIR}/src/base/fuzz_replay_main.cc)
+  endif()
   list(FILTER sources EXCLUDE REGEX "(_(test|bench|fuzz|main)|/main)\\.cc$")
   if(NOT sources AND NOT ARG_SOURCES)
     set(sources ${CMAKE_BINARY_DIR}/pch.cc)  # a room of headers only, so far
@@ -69,6 +75,12 @@ function(sextant_room name)
     target_link_libraries(${name}_test PRIVATE room_${name} ${ARG_TEST_DEPS} GTest::gmock GTest::gtest_main)
     target_compile_definitions(${name}_test PRIVATE SEXTANT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
     add_test(NAME ${name} COMMAND ${name}_test WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  endif()
+  if(fuzzes AND SEXTANT_FUZZ)
+    add_executable(${name}_fuzz EXCLUDE_FROM_ALL ${fuzzes} ${CMAKE_SOURCE_DIR}/src/base/fuzz_main.cc)
+    target_precompile_headers(${name}_fuzz REUSE_FROM sextant_pch)
+    target_link_libraries(${name}_fuzz PRIVATE room_${name} ${ARG_TEST_DEPS})
+    target_link_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
   endif()
   if(benches)
     add_executable(${name}_bench EXCLUDE_FROM_ALL ${benches})

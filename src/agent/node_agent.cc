@@ -36,18 +36,24 @@ NodeAgent::NodeAgent(NodeAgentParts parts, NodeAgentOptions options)
 NodeAgent::~NodeAgent() {
   *alive_ = false;
   parts_.client.executor().Cancel(retry_);
-  if (kubelet_) kubelet_->Unregister(plugin_->resource());
+  if (registered_) kubelet_->Unregister(plugin_->resource());
 }
 
 void NodeAgent::Start(plugin::Registrar& kubelet) {
   kubelet_ = &kubelet;
   host_handle_ = parts_.host.OnChange([this] { OnCards(); });
   OnCards();
-  kubelet.Register(plugin_);
 }
 
+// A plugin without cards is not registered, as NVIDIA's waits then (k8s-device-plugin,
+// startPlugins). A kubelet that came back would take "none" for the truth and fail the Pods that
+// hold cards.
 void NodeAgent::OnCards() {
   plugin_->SetInventory(parts_.host.cards());
+  if (!registered_ && !parts_.host.cards().cards.empty()) {
+    registered_ = true;
+    kubelet_->Register(plugin_);
+  }
   SyncLabels();
 }
 

@@ -2,7 +2,7 @@
 // node's GPU labels right.
 //
 //   NodeAgent agent(parts, {.node = "gpu-lab-worker"});
-//   agent.Start(kubelet);    // registers the plugin
+//   agent.Start(kubelet);    // registers the plugin, once there are cards
 //   // destroyed: the plugin is withdrawn; labels stay, as with NVIDIA's stack
 //
 // It learns of cards from its host only (DESIGN, law 8). Threads: everything on client.executor().
@@ -48,6 +48,7 @@ class NodeAgent {
   const NodeAgentOptions options_;
   std::shared_ptr<GpuPlugin> plugin_;
   plugin::Registrar* kubelet_ = nullptr;
+  bool registered_ = false;
   std::shared_ptr<void> host_handle_;
   TimerId retry_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -70,6 +70,9 @@ int Load(const std::vector<std::string>& images);
 enum class NodeAction { kAdd, kRemove, kStop, kStart };
 int Node(NodeAction action, const std::string& name, const std::string& node);
 
+int SnapshotSave(const std::string& name, const std::string& file);
+int SnapshotRestore(const std::string& file);
+
 int Models(Output output);
 int NvidiaSmi(const std::string& name, const std::string& node,
               const std::vector<std::string>& arguments);

@@ -27,6 +27,7 @@ struct Parsed {
   std::string node;
   std::string shell;
   std::string directory;
+  std::string file;
   std::vector<std::string> rest;
   bool all = false;
   bool internal = false;
@@ -102,6 +103,18 @@ void DefineLabs(CLI::App& app, Parsed& p) {
 }
 
 int Refuse(std::string_view what) { return Report(UsageError(what)); }
+
+void DefineSnapshot(CLI::App& app, Parsed& p) {
+  CLI::App* snapshot = app.add_subcommand("snapshot", "Keep a lab in a file, and put it back");
+  snapshot->require_subcommand(1);
+  CLI::App* save = Sub(*snapshot, "save", "Save a lab, running or not, in one file", p,
+                       [&p] { return SnapshotSave(p.name, p.file); });
+  save->add_option("file", p.file, "where to")->required();
+  AddName(*save, p);
+  CLI::App* restore = Sub(*snapshot, "restore", "Put a saved lab back under its name, stopped", p,
+                          [&p] { return SnapshotRestore(p.file); });
+  restore->add_option("file", p.file, "what save has written")->required();
+}
 
 // kind's own flags, with its letters.
 void AddKindName(CLI::App& app, std::string& name) {
@@ -333,6 +346,7 @@ int Main(int argc, char** argv) {
   p.up.called_kind = program == "kind";
   DefineUp(app, p);
   DefineLabs(app, p);
+  DefineSnapshot(app, p);
   DefineKindCreate(app, p);
   DefineKindDelete(app, p);
   DefineKindGet(app, p);

@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <optional>
 
 #include "api/json.h"
 #include "base/file.h"
-#include "base/log.h"
 #include "cli/commands.h"
 #include "client/kubeconfig.h"
 #include "lab/lab.h"
@@ -101,8 +101,9 @@ int RunLab(const std::string& name, Duration wait, bool created) {
     fmt::print(stderr, "serving {} as context {}; end with Ctrl-C\n", (*lab)->access().server,
                record->context);
   }
-  (*lab)->OnFatal([](Error error) {
-    log::Error("lab", "the lab stops: {}", error.message);
+  std::optional<Error> fatal;  // written on a loop of the lab, read when those have ended
+  (*lab)->OnFatal([&fatal](Error error) {
+    fatal = std::move(error);
     ::kill(::getpid(), SIGTERM);
   });
   if (wait > Duration{0}) {
@@ -128,7 +129,7 @@ int RunLab(const std::string& name, Duration wait, bool created) {
     (void)client::RemoveContext(record->context, {.path = record->kubeconfig});
     (void)state->Remove();
   }
-  return 0;
+  return fatal ? Report(*fatal) : 0;
 }
 
 }  // namespace sextant::cli

@@ -17,7 +17,7 @@ void SimulatedMachine::SetCards(gpu::Inventory cards) {
 }
 
 void SimulatedMachine::SetSpec(MachineSpec spec) {
-  if (spec == spec_) return;
+  if (std::exchange(told_, true) && spec == spec_) return;
   spec_ = std::move(spec);
   Tell();
 }

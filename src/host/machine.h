@@ -40,7 +40,8 @@ class SimulatedMachine : public GpuHost {
   ~SimulatedMachine() override { *alive_ = false; }
 
   const MachineSpec& spec() const { return spec_; }
-  void SetSpec(MachineSpec spec);  // nothing happens if it is the same
+  void SetSpec(MachineSpec spec);      // nothing happens if it is the same
+  bool told() const { return told_; }  // SetSpec was called: the machine is known
 
   bool simulated() const override { return true; }
   const gpu::Inventory& cards() const override { return cards_; }
@@ -52,6 +53,7 @@ class SimulatedMachine : public GpuHost {
 
   Loop& loop_;
   MachineSpec spec_;
+  bool told_ = false;
   gpu::Inventory cards_;
   std::map<uint64_t, std::function<void()>> listeners_;
   uint64_t next_ = 1;

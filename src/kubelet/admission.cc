@@ -19,11 +19,6 @@ struct Amount {
   int64_t capacity = 0;
 };
 
-bool IsExtended(std::string_view name) {
-  return name.find('/') != std::string_view::npos &&
-         name.find("kubernetes.io/") == std::string_view::npos;
-}
-
 std::optional<Refusal> CheckResources(const Object& pod, const Object& node,
                                       const std::vector<Object>& others,
                                       const DeviceManager& devices) {
@@ -86,6 +81,11 @@ bool PortsFree(const Object& pod, const std::vector<Object>& others) {
 }
 
 }  // namespace
+
+bool IsExtended(std::string_view name) {
+  return name.find('/') != std::string_view::npos &&
+         name.find("kubernetes.io/") == std::string_view::npos;
+}
 
 std::optional<Refusal> CheckFit(const Object& pod, const Object& node,
                                 const std::vector<Object>& others, const DeviceManager& devices) {

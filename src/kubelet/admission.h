@@ -21,6 +21,9 @@ std::optional<Refusal> CheckFit(const api::Object& pod, const api::Object& node,
                                 const std::vector<api::Object>& others,
                                 const DeviceManager& devices);
 
+// Of a resource's name: "nvidia.com/gpu", not "cpu" or "hugepages-2Mi".
+bool IsExtended(std::string_view name);
+
 Refusal AllocationFailed(const Error& error);
 
 }  // namespace sextant::kubelet

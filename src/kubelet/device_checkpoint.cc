@@ -94,13 +94,15 @@ void DeviceManager::Restore(const std::string& text) {
          [std::string(entry["resourceName"].AsString())] = std::move(allocation);
   }
   // A plugin that is not back within the grace is gone: its capacity is zero from the start.
-  for (Value resource : (*parsed)["registered"].items()) {
-    const std::string name(resource.AsString());
-    if (endpoints_.contains(name)) continue;
-    endpoints_[name].expiry = loop_.After(kEndpointStopGrace, [this, alive = alive_, name] {
-      if (*alive) Gone(name);
-    });
-  }
+  for (Value resource : (*parsed)["registered"].items()) Expect(std::string(resource.AsString()));
+  Recount();
+}
+
+void DeviceManager::Expect(const std::string& resource) {
+  if (endpoints_.contains(resource)) return;
+  endpoints_[resource].expiry = loop_.After(kEndpointStopGrace, [this, alive = alive_, resource] {
+    if (*alive) Gone(resource);
+  });
   Recount();
 }
 

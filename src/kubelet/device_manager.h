@@ -54,6 +54,9 @@ class DeviceManager {
 
   void Load(std::move_only_function<void()> done);
 
+  // A plugin offered `resource` before a restart: until one is back, or the grace is over, Pods
+  // that want it and hold none are refused rather than started without.
+  void Expect(const std::string& resource);
   void Register(std::shared_ptr<plugin::DevicePlugin> plugin);
   void Unregister(const std::string& resource);
 

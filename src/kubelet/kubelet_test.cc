@@ -602,6 +602,21 @@ TEST_F(KubeletTest, CardsAndRestartCountsSurviveARestart) {
   EXPECT_TRUE(log->path.ends_with("/0.log")) << log->path;
 }
 
+TEST_F(KubeletTest, AfterARestartNoPodStartsWithoutItsCards) {
+  Start();
+  kubelet_->Register(std::make_shared<TestPlugin>(loop_));
+  loop_.RunReady();
+  kubelet_.reset();  // before any card was given away
+  AddPod("train", Gpu(1));
+  AddPod("plain", R"("containers":[{"name":"c","image":"x"}])");
+  Start();
+  EXPECT_EQ(Phase("plain"), "Running");
+  EXPECT_EQ(Phase("train"), "Failed");
+  EXPECT_EQ(api_.Pod("train")["status"]["message"].AsString(),
+            "Pod was rejected: Allocate failed due to no healthy devices present; cannot allocate "
+            "unhealthy devices nvidia.com/gpu, which is unexpected");
+}
+
 // ---- what `kubectl logs` is told
 
 TEST_F(KubeletTest, LogsOfContainersThatDoNotRun) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "kubelet/admission.h"
 
 namespace sextant::kubelet {
 namespace {
@@ -53,7 +54,7 @@ void NodeReporter::Start(std::function<void()> registered) {
   registered_ = std::move(registered);
   const auto now = client_.executor().clock().Now().time_since_epoch().count();
   boot_id_ = fmt::format("{}-{:x}", options_.node, now);
-  machine_handle_ = machine_.OnChange([this] { Changed(); });
+  machine_handle_ = machine_.OnChange([this] { OnMachine(); });
   Tell(client::EventKind::kNormal, "Starting", "Starting kubelet.");
   Register(kFirstWait);
 }
@@ -88,8 +89,27 @@ void NodeReporter::Adopt() {
     is_registered_ = true;
     Report(true);
     Beat();
-    registered_();
+    if (KnowsItsDevices()) std::exchange(registered_, nullptr)();
   });
+}
+
+void NodeReporter::OnMachine() {
+  Changed();
+  if (is_registered_ && registered_ && KnowsItsDevices()) std::exchange(registered_, nullptr)();
+}
+
+// A node that comes back had offered more than its machine has of itself: the rest was a plugin's,
+// which comes after the Pods that want it. The device manager's file knows of it only once a device
+// was given away (the real one writes it at each change; with thousands of nodes that is too dear).
+bool NodeReporter::KnowsItsDevices() {
+  std::vector<std::string> offered;
+  for (auto [name, amount] : node_["status"]["capacity"].members())
+    if (IsExtended(name) && amount.AsString() != "0") offered.emplace_back(name);
+  if (offered.empty()) return true;
+  if (!machine_.told()) return false;
+  for (const std::string& name : offered)
+    if (!machine_.spec().resources.contains(name)) devices_.Expect(name);
+  return true;
 }
 
 void NodeReporter::OnNode(const client::Change& change) {

@@ -60,6 +60,8 @@ class NodeReporter {
  private:
   void Register(Duration wait);
   void Adopt();
+  void OnMachine();
+  bool KnowsItsDevices();
   void Beat();
   void RenewLease();
   void CreateLease();
@@ -75,7 +77,7 @@ class NodeReporter {
   const KubeletOptions& options_;
   const std::string runtime_level_;
   std::string boot_id_;
-  std::function<void()> registered_;
+  std::function<void()> registered_;  // empty when it has run
   bool is_registered_ = false;
   api::Object node_;  // as the API last showed it
   api::Object lease_;

@@ -95,8 +95,12 @@ struct Lab::Parts {
   std::unique_ptr<Pools> pools;
   std::unique_ptr<ReadyWatch> ready;
   bool stopped = false;
+  // On the core loop: why the store has stopped, and who wants to know.
+  std::optional<Error> fatal;
+  std::function<void(Error)> on_fatal;
 
   Status OpenStore();
+  Status StartAll();
   Status LoadPki();
   Status StartServer();
   Status BootstrapCluster();
@@ -122,6 +126,12 @@ Status Lab::Parts::OpenStore() {
   if (!paths.ephemeral) options.path = paths.directory + "/lab.db";
   options.registry = &api::Registry::Builtin();
   ASSIGN_OR_RETURN(store, store::Store::Open(options, core));
+  RunOn(core, [this] {
+    store->OnFatal([this](Error error) {
+      fatal = std::move(error);
+      if (on_fatal) on_fatal(*fatal);
+    });
+  });
   return {};
 }
 
@@ -231,13 +241,24 @@ Result<std::unique_ptr<Lab>> Lab::Start(LabConfig config, LabPaths paths) {
   parts->paths = std::move(paths);
   std::unique_ptr<Lab> lab(new Lab(std::move(parts)));
   Parts& p = *lab->parts_;
-  RETURN_IF_ERROR(p.OpenStore());
-  RETURN_IF_ERROR(p.LoadPki());
-  RETURN_IF_ERROR(p.StartServer());
-  RETURN_IF_ERROR(p.BootstrapCluster());
-  RETURN_IF_ERROR(p.StartActors());
-  p.api->SetReady(true);
+  if (Status started = p.StartAll(); !started) {
+    // Where the disk refuses, whatever fails then does so for that reason.
+    RunOn(p.core, [&] {
+      if (p.fatal) started = Fail(*p.fatal);
+    });
+    return Fail(std::move(started).error());
+  }
   return lab;
+}
+
+Status Lab::Parts::StartAll() {
+  RETURN_IF_ERROR(OpenStore());
+  RETURN_IF_ERROR(LoadPki());
+  RETURN_IF_ERROR(StartServer());
+  RETURN_IF_ERROR(BootstrapCluster());
+  RETURN_IF_ERROR(StartActors());
+  api->SetReady(true);
+  return {};
 }
 
 const LabConfig& Lab::config() const { return parts_->config; }
@@ -275,7 +296,10 @@ Status Lab::WaitReady(Duration timeout, const std::function<bool()>& give_up) {
 }
 
 void Lab::OnFatal(std::function<void(Error)> callback) {
-  RunOn(parts_->core, [&] { parts_->store->OnFatal(std::move(callback)); });
+  RunOn(parts_->core, [&] {
+    parts_->on_fatal = std::move(callback);
+    if (parts_->fatal) parts_->on_fatal(*parts_->fatal);
+  });
 }
 
 void Lab::Stop() {

@@ -126,8 +126,14 @@ Status H1Parser::End() {
 }
 
 Result<size_t> H1Parser::FeedHead(std::string_view bytes) {
-  // One empty line before a request is passed over (RFC 9112 section 2.2).
-  if (head_.empty() && side_ == Side::kRequests && bytes.starts_with("\r\n")) return size_t{2};
+  // One empty line before a request is passed over (RFC 9112 section 2.2), however it is cut.
+  if (side_ == Side::kRequests) {
+    if (head_.empty() && bytes.starts_with("\r\n")) return size_t{2};
+    if (head_ == "\r" && bytes.starts_with("\n")) {
+      head_.clear();
+      return size_t{1};
+    }
+  }
   const size_t old = head_.size();
   const size_t room = limits_.max_header_bytes + 4 - std::min(old, limits_.max_header_bytes + 4);
   const size_t take = std::min(room, bytes.size());

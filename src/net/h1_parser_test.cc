@@ -50,6 +50,13 @@ TEST(H1Parser, Requests) {
   EXPECT_TRUE(o.head.keep_alive);
 }
 
+TEST(H1Parser, AnEmptyLineBeforeARequestMayComeInPieces) {
+  const std::string request = "\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n";
+  for (const size_t step : {1u, 2u, 3u, 100u})
+    EXPECT_EQ(Parse(request, {}, H1Parser::Side::kRequests, step).code, 0) << step;
+  EXPECT_EQ(Parse("\rGET / HTTP/1.1\r\nHost: h\r\n\r\n").code, 400);
+}
+
 TEST(H1Parser, ChunkedRequests) {
   const auto o = Parse(
       "PUT / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -107,6 +107,10 @@ Result<bool> Connection::CheckpointPassive() {
   return in_wal == copied;
 }
 
+void Connection::LeaveFilesAlone() {
+  sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+}
+
 Error Connection::Failure(std::string_view what) const {
   const char* why = db_ ? sqlite3_errmsg(db_) : "out of memory";
   const int code = db_ ? sqlite3_extended_errcode(db_) : SQLITE_NOMEM;
@@ -119,6 +123,14 @@ Error Connection::Failure(std::string_view what) const {
 bool Connection::LastIsCorruption() const {
   const int code = sqlite3_errcode(db_) & 0xff;
   return code == SQLITE_CORRUPT || code == SQLITE_NOTADB;
+}
+
+// SQLite's helper files give an I/O error where the database itself gives SQLITE_FULL.
+bool Connection::LastIsFullDisk() const {
+  const int code = sqlite3_errcode(db_) & 0xff;
+  const int system = sqlite3_system_errno(db_);
+  return code == SQLITE_FULL ||
+         (code == SQLITE_IOERR && (system == ENOSPC || system == EDQUOT || system == EFBIG));
 }
 
 }  // namespace sextant::store

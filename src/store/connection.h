@@ -60,10 +60,14 @@ class Connection {
   // Bytes in the WAL after the last commit through this connection.
   size_t wal_bytes() const { return wal_bytes_; }
 
+  // Closing does not touch the files any more: what the WAL holds stays there for the next start.
+  void LeaveFilesAlone();
+
   // The last failure as an Error: "what: why (path)".
   Error Failure(std::string_view what) const;
-  // For the text of Open's errors.
+  // What the last failure was, for texts that name a remedy.
   bool LastIsCorruption() const;
+  bool LastIsFullDisk() const;
 
  private:
   explicit Connection(std::string path) : path_(std::move(path)) {}

@@ -256,7 +256,7 @@ Result<std::unique_ptr<Connection>> Disk::Prepare() {
   }
   if (Status status = db.Run(kSettings); !status) {
     return Fail(db.LastIsCorruption() ? Corrupt(path_, "no SQLite database")
-                                      : std::move(status).error());
+                                      : WriteFailure(status.error(), db));
   }
   return opened;
 }
@@ -321,26 +321,50 @@ bool Disk::WriteSlices(std::vector<DiskOp>* ops) {
       const DiskOp& op = (*ops)[first + n++];
       bytes += op.value.size() + (op.entry ? op.entry->object.bytes() : 0);
     }
-    if (Status status = WriteBatch(&(*ops)[first], n); !status) {
+    Status status = WriteBatch(&(*ops)[first], n);
+    if (status) {
+      callbacks_.durable((*ops)[first + n - 1].sequence);
+      first += n;
+      status = KeepWalSmall();
+    }
+    if (!status) {
+      writer_->LeaveFilesAlone();
       callbacks_.failed(std::move(status).error());
       return false;
     }
-    callbacks_.durable((*ops)[first + n - 1].sequence);
-    first += n;
-    KeepWalSmall();
   }
   return true;
 }
 
+// What the user reads when the lab stops.
+Error Disk::WriteFailure(const Error& why, const Connection& db) const {
+  Error error = why;
+  error.message =
+      db.LastIsFullDisk()
+          ? fmt::format(
+                "the disk that holds the state file {} is full: make room and start again; "
+                "everything acknowledged so far is kept ({})",
+                path_, why.message)
+          : fmt::format(
+                "the state file {} cannot be written safely: check its disk and start "
+                "again; everything acknowledged so far is kept ({})",
+                path_, why.message);
+  return error;
+}
+
 Status Disk::WriteBatch(const DiskOp* first, size_t n) {
-  RETURN_IF_ERROR(sql_->begin.Run());
-  if (Status status = WriteOps(first, n); !status) {
+  const auto write = [&]() -> Status {
+    RETURN_IF_ERROR(sql_->begin.Run());
+    RETURN_IF_ERROR(WriteOps(first, n));
+    return sql_->commit.Run();
+  };
+  if (Status status = write(); !status) {
+    Error failure = WriteFailure(status.error(), *writer_);
     // Fails too when SQLite has rolled back by itself; the first error is the one to tell.
     if (Status rolled_back = sql_->rollback.Run(); !rolled_back)
       log::Debug("store", "rollback: {}", rolled_back.error().message);
-    return status;
+    return Fail(std::move(failure));
   }
-  RETURN_IF_ERROR(sql_->commit.Run());
   wal_bytes_ = writer_->wal_bytes();
   return {};
 }
@@ -380,28 +404,26 @@ Status Disk::WriteOps(const DiskOp* first, size_t n) {
 
 // The checkpoint thread copies most of the WAL while we go on writing; we copy the few pages that
 // came meanwhile, and the next write starts the WAL anew.
-void Disk::KeepWalSmall() {
+Status Disk::KeepWalSmall() {
   const size_t bytes = writer_->wal_bytes();
-  if (bytes < next_checkpoint_bytes_ && checkpoint_ != Checkpoint::kCopied) return;
-  if (checkpoint_ == Checkpoint::kNone && bytes < kMaxWalBytes) {
+  if (bytes < next_checkpoint_bytes_ && checkpoint_ != Checkpoint::kCopied) return {};
+  if (checkpoint_ == Checkpoint::kNone && bytes < kWaitForCopyBytes) {
     if (!checkpoint_loop_) checkpoint_loop_ = std::make_unique<EventLoop>("store-copy", clock_);
     checkpoint_ = Checkpoint::kRunning;
     checkpoint_loop_->Post([this] { CopyWalAside(); });
-    return;
+    return {};
   }
   if (checkpoint_ == Checkpoint::kRunning) {
-    if (bytes < kMaxWalBytes) return;
+    if (bytes < kWaitForCopyBytes) return {};
     checkpoint_.wait(Checkpoint::kRunning);
   }
   checkpoint_ = Checkpoint::kNone;
-  const Result<bool> all = writer_->CheckpointPassive();
-  if (!all) {
-    log::Warning("store", "the WAL could not be copied, it will be tried again: {}",
-                 all.error().message);
-  }
-  if (all && *all) {
+  RETURN_IF_ERROR(copied_);
+  bool all = false;
+  RETURN_IF_ERROR(CopyWal(*writer_, &all));
+  if (all) {
     next_checkpoint_bytes_ = kCheckpointBytes;
-    return;
+    return {};
   }
   next_checkpoint_bytes_ = bytes + kCheckpointBytes;
   if (bytes > kMaxWalBytes && !std::exchange(warned_of_reader_, true)) {
@@ -410,23 +432,28 @@ void Disk::KeepWalSmall() {
                  "transaction",
                  path_, bytes >> 20);
   }
+  return {};
+}
+
+// `all`: nothing is left to copy.
+Status Disk::CopyWal(Connection& db, bool* all) {
+  const Result<bool> copied = db.CheckpointPassive();
+  if (!copied) return Fail(WriteFailure(copied.error(), db));
+  *all = *copied;
+  return {};
 }
 
 void Disk::CopyWalAside() {
-  Status status;
+  bool all = false;
   if (!checkpointer_) {
     Result<std::unique_ptr<Connection>> opened = Prepare();
     if (opened) {
       checkpointer_ = *std::move(opened);
     } else {
-      status = Fail(std::move(opened).error());
+      copied_ = Fail(std::move(opened).error());
     }
   }
-  if (checkpointer_) {
-    if (Result<bool> copied = checkpointer_->CheckpointPassive(); !copied)
-      status = Fail(std::move(copied).error());
-  }
-  if (!status) log::Warning("store", "copying the WAL aside: {}", status.error().message);
+  if (checkpointer_) copied_ = CopyWal(*checkpointer_, &all);
   checkpoint_ = Checkpoint::kCopied;
   checkpoint_.notify_all();
 }

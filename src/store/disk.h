@@ -10,13 +10,13 @@
 //   revision  one row: the lab's counter, also moved by deletions
 //   meta      lab state by name
 //
-// The WAL is copied into the file beside the writer when it passes kCheckpointBytes, and by the
-// writer itself when it passes kMaxWalBytes, so that it stays bounded (unless a foreign reader
-// holds a transaction open: SQLite then cannot start the WAL anew).
+// The WAL is copied into the file beside the writer when it passes kCheckpointBytes, and the writer
+// waits for that when it passes kWaitForCopyBytes, so that it stays below kMaxWalBytes (unless a
+// foreign reader holds a transaction open: SQLite then cannot start the WAL anew).
 //
 // Threads: Append from any thread; callbacks run on the disk's thread. Errors: of Open, for a
-// person to read; a failed write ends all writing, since after a failed fsync nobody knows what is
-// on the disk.
+// person to read; a failed write, sync or copy ends all writing and leaves the files as they are,
+// since after a failed fsync nobody knows what is on the disk.
 #pragma once
 
 #include <atomic>
@@ -59,6 +59,8 @@ class Disk {
   static constexpr size_t kMaxWalBytes = 64 << 20;
   static constexpr size_t kMaxBatchOps = 1024;
   static constexpr size_t kMaxBatchBytes = 8 << 20;
+  // Room for a batch of objects that grow when they are written as JSON.
+  static constexpr size_t kWaitForCopyBytes = kMaxWalBytes - 3 * kMaxBatchBytes;
 
   struct Callbacks {
     std::function<void(uint64_t sequence)> durable;  // everything up to it is on the disk
@@ -88,8 +90,10 @@ class Disk {
   bool WriteSlices(std::vector<DiskOp>* ops);
   Status WriteBatch(const DiskOp* first, size_t n);
   Status WriteOps(const DiskOp* first, size_t n);
-  void KeepWalSmall();
+  Status KeepWalSmall();
   void CopyWalAside();
+  Status CopyWal(Connection& db, bool* all);
+  Error WriteFailure(const Error& why, const Connection& db) const;
 
   const std::string path_;
   const Clock& clock_;
@@ -106,6 +110,7 @@ class Disk {
   std::atomic<Checkpoint> checkpoint_ = Checkpoint::kNone;
   size_t next_checkpoint_bytes_ = kCheckpointBytes;  // disk thread
   bool warned_of_reader_ = false;                    // disk thread
+  Status copied_;  // of the checkpoint thread, read after checkpoint_ says kCopied
 
   std::unique_ptr<Connection> writer_;        // disk thread
   std::unique_ptr<DiskStatements> sql_;       // disk thread; dies before writer_

@@ -3,12 +3,14 @@
 // The model is a list of all changes. What must hold at every moment:
 //   - the visible state is the model's state at revision visible(), the latest the one at its end;
 //   - every watcher has heard exactly the changes after its start that match it, in order;
-//   - after a restart the state is the model's at its end.
+//   - after a restart the state is the model's at its end, and who resumes, or lists again after a
+//     410, ends with that state.
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include <array>
 #include <map>
 
 #include "store/testing.h"
@@ -223,6 +225,114 @@ TEST(StoreModel, RestartsBringBackTheEnd) {
           lab.store->Commit(MakeWrite(op, ns, name, data), [](Committed) {});
         }
       });
+    }
+  });
+  EXPECT_TRUE(held);
+}
+
+// A client as client-go's: it lists, watches from there, and where its watch cannot be resumed
+// (410) it lists again. Lives of the store come and go; it must never miss, repeat or reorder a
+// change.
+class Follower {
+ public:
+  void Resume(Store& store) {
+    const auto from = [&](Revision after) {
+      return store.AddWatch({.resource = "configmaps", .after = after},
+                            [this](auto events, Revision revision) { Hear(events, revision); });
+    };
+    auto watch = from(at_);
+    if (!watch) {
+      Want(watch.error().code == 410, "watch.error().code == 410");
+      const auto snapshot = store.Visible("configmaps");
+      Want(snapshot->revision() >= at_, "snapshot->revision() >= at_");
+      state_ = StateOf(snapshot->Range("", "", "", 0));
+      at_ = snapshot->revision();
+      watch = from(at_);
+    }
+    Want(watch.has_value(), "watch.has_value()");
+    if (watch) watch_ = *std::move(watch);
+  }
+  void Leave() { watch_.reset(); }
+  bool following() const { return watch_ != nullptr; }
+  const State& state() const { return state_; }
+  const std::string& wrong() const { return wrong_; }
+
+ private:
+  void Hear(std::span<const Event> events, Revision revision) {
+    for (const Event& e : events) {
+      Want(e.revision > at_, "e.revision > at_");
+      at_ = e.revision;
+      const std::pair place{e.entry->key.ns, e.entry->key.name};
+      Want((e.type == EventType::kAdded) == !state_.contains(place),
+           "an addition of what is there, or a change of what is not");
+      if (e.type == EventType::kDeleted) {
+        state_.erase(place);
+      } else {
+        state_[place] = {e.revision, DataOf(*e.entry)};
+      }
+    }
+    Want(revision >= at_, "revision >= at_");
+    at_ = revision;
+  }
+
+  // Not by RC_ASSERT, which throws: this runs on the store's loop.
+  void Want(bool holds, const char* what) {
+    if (!holds && wrong_.empty()) wrong_ = what;
+  }
+
+  std::string wrong_;
+  State state_;
+  Revision at_ = 0;
+  std::unique_ptr<Watch> watch_;
+};
+
+TEST(StoreModel, FollowersSurviveRestartsAndForgetting) {
+  const bool held = rc::check([] {
+    const TempDir dir = *TempDir::Make();
+    Model model;
+    Options options = FileLab::WithPath(dir.path() + "/state.db");
+    options.history_events = *rc::gen::inRange<size_t>(1, 30);
+    std::array<Follower, 3> followers;
+    const int lives = *rc::gen::inRange(1, 5);
+    for (int life = 0; life < lives; ++life) {
+      FileLab lab(options);
+      RC_ASSERT(!lab.error.has_value());
+      const auto steps = *rc::gen::container<std::vector<Step>>(AnyStep());
+      for (const Step& step : steps) {
+        lab.OnCore([&] {
+          Follower& follower = followers[static_cast<size_t>(step.place) % followers.size()];
+          if (step.what == 7 && !follower.following()) return follower.Resume(*lab.store);
+          if (step.what == 8) return follower.Leave();
+          const std::string name = std::to_string(step.place);
+          const std::string data = std::to_string(model.changes.size() + 1);
+          const bool there = lab.store->Latest({"configmaps", "a", name}) != nullptr;
+          const Op op = !there ? Op::kCreate : step.op == 2 ? Op::kDelete : Op::kUpdate;
+          model.changes.push_back({op == Op::kCreate   ? EventType::kAdded
+                                   : op == Op::kUpdate ? EventType::kModified
+                                                       : EventType::kDeleted,
+                                   "a", name, data});
+          lab.store->Commit(MakeWrite(op, "a", name, data), [](Committed) {});
+        });
+      }
+      // One more change that is waited for: everything before it is visible then.
+      lab.Commit(MakeWrite(life == 0 ? Op::kCreate : Op::kUpdate, "z", "last", "x"));
+      model.changes.push_back(
+          {life == 0 ? EventType::kAdded : EventType::kModified, "z", "last", "x"});
+      for (Follower& follower : followers) {
+        lab.OnCore([&] {
+          if (!follower.following()) follower.Resume(*lab.store);
+        });
+      }
+      lab.Commit(MakeWrite(Op::kUpdate, "z", "last", "y"));
+      model.changes.push_back({EventType::kModified, "z", "last", "y"});
+      // A follower of the past hears its backlog over several turns.
+      lab.PutMeta("turn", "over").value();
+      const State end = model.At(model.changes.size());
+      for (Follower& follower : followers) {
+        lab.OnCore([&] { follower.Leave(); });
+        RC_ASSERT(follower.wrong() == "");
+        RC_ASSERT(follower.state() == end);
+      }
     }
   });
   EXPECT_TRUE(held);

@@ -2,7 +2,6 @@
 
 #include "api/json.h"
 #include "base/check.h"
-#include "base/log.h"
 #include "store/stamp.h"
 
 namespace sextant::store {
@@ -126,7 +125,8 @@ const MvccStore::Resource* MvccStore::FindResource(std::string_view name) const 
 
 CommitError MvccStore::Check(const Write& write, const Entry* current) const {
   if (fatal_ || closed_) return CommitError::kStopped;
-  if (inflight_ >= options_.max_inflight_commits) return CommitError::kFull;
+  if (inflight_ >= options_.max_inflight_commits || inflight_bytes_ >= options_.max_inflight_bytes)
+    return CommitError::kFull;
   if (write.op == Write::Op::kCreate) {
     if (current) return CommitError::kExists;
   } else {
@@ -201,8 +201,9 @@ bool MvccStore::Order(Pending* pending, DiskOp op) {
     durable_ = sequence_;
     SchedulePublish();
   }
-  pending_.push_back(std::move(*pending));
   ++inflight_;
+  inflight_bytes_ += pending->bytes();
+  pending_.push_back(std::move(*pending));
   return true;
 }
 
@@ -288,6 +289,7 @@ void MvccStore::Publish() {
       if (next.resource->batch.empty()) touched.push_back(next.resource);
       next.resource->batch.push_back(next.event);
       Remember(*next.resource, next.event);
+      inflight_bytes_ -= next.bytes();
       --inflight_;
     } else if (!next.meta_name.empty()) {
       meta_[next.meta_name] = next.meta_value;
@@ -328,7 +330,6 @@ void MvccStore::Remember(Resource& resource, const Event& event) {
 
 void MvccStore::Stop(Error error) {
   if (fatal_) return;
-  log::Error("store", "nothing is committed any more: {}", error.message);
   fatal_ = error;
   failed_ = true;
   std::deque<Pending> lost;

@@ -77,6 +77,8 @@ class MvccStore : public Store {
   };
   // Something that becomes visible, or a refusal that may be told, when `sequence` is durable.
   struct Pending {
+    size_t bytes() const { return resource ? event.entry->object.bytes() : 0; }
+
     uint64_t sequence = 0;
     Resource* resource = nullptr;  // of a write
     Event event;                   // of a write
@@ -111,8 +113,9 @@ class MvccStore : public Store {
   std::map<std::string, std::unique_ptr<Resource>, std::less<>> resources_;
   std::map<std::string, std::string, std::less<>> meta_;
   std::deque<Pending> pending_;
-  size_t inflight_ = 0;  // writes and metas in pending_
-  Revision start_ = 0;   // when opened: nothing before it is in any history
+  size_t inflight_ = 0;        // writes and metas in pending_
+  size_t inflight_bytes_ = 0;  // of their objects
+  Revision start_ = 0;         // when opened: nothing before it is in any history
   Revision ordered_ = 0;
   std::atomic<std::shared_ptr<const Shown>> shown_;  // written on the core loop, read anywhere
   uint64_t sequence_ = 0;                            // of the last op ordered

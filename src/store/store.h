@@ -85,7 +85,7 @@ enum class CommitError : uint8_t {
   kNotFound,  // update or delete, and there is none
   kConflict,  // the current mod_revision is not `expect`
   kTooLarge,  // over kMaxObjectBytes as JSON
-  kFull,      // too many commits in flight: back off (429)
+  kFull,      // too much in flight to the disk: back off (429)
   kStopped,   // the store failed or is shutting down
 };
 
@@ -131,7 +131,10 @@ struct Options {
   std::string path;  // of the SQLite file; "" keeps everything in memory (--ephemeral)
   size_t history_events = 20'000;   // per resource
   size_t history_bytes = 64 << 20;  // per resource
+  // Ordered and not yet durable: at more, commits are refused (kFull), so that a slow disk costs
+  // time and no memory.
   size_t max_inflight_commits = 20'000;
+  size_t max_inflight_bytes = 128 << 20;
   // Objects of the kinds that it knows are read from the file by their schema; null: as they stand.
   // Must outlive Open only.
   const api::Registry* registry = nullptr;

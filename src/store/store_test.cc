@@ -1,5 +1,5 @@
-// The store without a file, on a loop that the test turns. The cases named "etcd N" are the bugs of
-// etcd's robustness table (etcd tests/robustness/README.md).
+// The store without a file, on a loop that the test turns. The cases named Etcd<issue> are the bugs
+// of etcd's robustness table (etcd tests/robustness/README.md).
 
 #include "store/store.h"
 
@@ -263,7 +263,7 @@ TEST_F(StoreTest, Etcd17529SlowWatchLosesNothing) {
   EXPECT_EQ(heard, expected);
 }
 
-TEST_F(StoreTest, Etcd15220And15271ToldRevisionsNeverRunAheadOrBack) {
+TEST_F(StoreTest, Etcd15220ProgressNeverRunsAheadOfEvents) {
   for (int i = 0; i < 700; ++i) Create(fmt::format("c{}", i));
   Revision last_event = 0, told = 0;
   auto watch = *store->AddWatch({.resource = "configmaps", .after = 10},
@@ -296,7 +296,87 @@ TEST_F(StoreTest, Etcd20221FutureRevisionIsRefused) {
   Update("web", "y");
 }
 
-TEST_F(StoreTest, Etcd18089And19179DeleteAtTheEdgeOfHistory) {
+// A watch that begins again where it was ends, also at the edge of what is remembered.
+TEST_F(StoreTest, Etcd15271AResumedWatchNeverGoesBack) {
+  Options options;
+  options.history_events = 5;
+  Open(options);
+  Revision heard = 0;
+  Create("web");
+  for (int life = 0; life < 20; ++life) {
+    const Revision before = heard;
+    auto watch = *store->AddWatch({.resource = "configmaps", .after = heard},
+                                  [&](std::span<const Event> events, Revision revision) {
+                                    for (const Event& e : events) {
+                                      EXPECT_EQ(e.revision, heard + 1);
+                                      heard = e.revision;
+                                    }
+                                    EXPECT_GE(revision, before);
+                                  });
+    // The watch is cut off before, amid or after the changes of this life.
+    for (int i = 0; i < 5; ++i) {
+      store->Commit(MakeWrite(Op::kUpdate, "a", "web", "x"), [](Committed) {});
+      if (life % 3 == 0 || i == 2) loop.RunReady();
+      if (i == life % 5) watch.reset();
+    }
+    loop.RunReady();
+    if (store->OldestWatchable("configmaps") > heard) heard = store->visible();  // 410: list again
+  }
+  EXPECT_GT(heard, 60u);
+}
+
+// All kinds of watchers, and one transaction with everything in it.
+TEST_F(StoreTest, Etcd17247NothingIsToldTwice) {
+  std::vector<std::string> all, ns, one, past, other;
+  auto w1 = Listen({}, &all);
+  auto w2 = Listen({.ns = "a"}, &ns);
+  auto w3 = Listen({.ns = "a", .name = "web"}, &one);
+  auto w4 = Listen({.name = "web"}, &other);
+  for (auto op : {Op::kCreate, Op::kUpdate, Op::kDelete, Op::kCreate})
+    store->Commit(MakeWrite(op, "a", "web", "same"), [](Committed) {});
+  loop.RunReady();
+  auto w5 = Listen({.ns = "a", .after = 0}, &past);
+  store->Commit(MakeWrite(Op::kUpdate, "a", "web", "same"), [](Committed) {});
+  loop.RunReady();
+  for (const auto* heard : {&all, &ns, &one, &past, &other})
+    EXPECT_THAT(*heard, ElementsAre("+web@1", "~web@2", "-web@3", "+web@4", "~web@5"));
+}
+
+// What is refused takes no revision and changes nothing, whatever is forgotten meanwhile; what was
+// read once goes on saying the same.
+TEST_F(StoreTest, Etcd18667RefusalsAndForgettingChangeNothing) {
+  Options options;
+  options.history_events = 2;
+  Open(options);
+  Create("web", "one");
+  const auto picture = store->Visible("configmaps");
+  for (int i = 0; i < 10; ++i) Update("web", std::to_string(i));
+  const Revision now = store->visible();
+  EXPECT_EQ(Update("web", "x", 1).error, CommitError::kConflict) << "1 is long forgotten";
+  EXPECT_EQ(Delete("web", 3).error, CommitError::kConflict);
+  EXPECT_EQ(Create("web", "x").error, CommitError::kExists);
+  EXPECT_EQ(store->AddWatch({.resource = "configmaps", .after = 1}, {}).error().code, 410);
+  EXPECT_EQ(store->visible(), now);
+  EXPECT_EQ(DataOf(*store->Get({"configmaps", "a", "web"})), "9");
+  EXPECT_EQ(DataOf(*picture->Get("a", "web")), "one");
+  EXPECT_EQ(picture->revision(), 1u);
+  EXPECT_EQ(Update("web", "next", now).revision, now + 1);
+}
+
+TEST_F(StoreTest, Etcd19179ADeletionAtTheEdgeOfHistoryIsTold) {
+  Options options;
+  options.history_events = 1;
+  Open(options);
+  Create("web");
+  Delete("web");  // 2: the only change remembered
+  EXPECT_EQ(store->OldestWatchable("configmaps"), 1u);
+  std::vector<std::string> heard;
+  auto watch = Listen({.after = 1}, &heard);
+  loop.RunReady();
+  EXPECT_THAT(heard, ElementsAre("-web@2"));
+}
+
+TEST_F(StoreTest, Etcd18089NoEventIsDroppedWhereHistoryEndsOnADeletion) {
   Options options;
   options.history_events = 2;
   Open(options);
