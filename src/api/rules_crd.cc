@@ -18,6 +18,7 @@
 #include "api/custom_kind.h"
 #include "api/json.h"
 #include "api/json_path.h"
+#include "api/rules_kinds.h"
 #include "api/schema_formats.h"
 #include "api/schema_node.h"
 #include "base/clock.h"
@@ -237,8 +238,8 @@ void CheckWebhook(Value webhook, const At& at, FieldErrors& errors) {
   const At here = at / "webhookClientConfig";
   if (!client) {
     errors.Required(here, "required when strategy is set to Webhook");
-  } else if (static_cast<bool>(client["url"]) == static_cast<bool>(client["service"])) {
-    errors.Required(here, "exactly one of url or service is required");
+  } else {
+    ValidateWebhookClient(client, here, errors);
   }
   const Value versions = webhook["conversionReviewVersions"];
   const At versions_at = at / "conversionReviewVersions";

@@ -60,9 +60,6 @@ void DefaultFlowSchema(Mut o);
 void DefaultPriorityLevel(Mut o);
 void DefaultResourceClaim(Mut o);
 void DefaultResourceClaimTemplate(Mut o);
-void ValidateResourceClaimUpdate(Value o, Value old, FieldErrors& errors);
-void ValidateResourceClaimTemplateUpdate(Value o, Value old, FieldErrors& errors);
-void ValidateIpAddressUpdate(Value o, Value old, FieldErrors& errors);
 void DefaultGpuPool(Mut o);
 
 // --- core kinds: rules_core.cc
@@ -170,6 +167,55 @@ void WarnOfNode(Value o, Value old, Warnings& out);
 void WarnOfService(Value o, Value old, Warnings& out);
 void WarnOfEndpoints(Value o, Value old, Warnings& out);
 void WarnOfSecret(Value o, Value old, Warnings& out);
+
+// --- rules_networking.cc
+// ------------------------------------------------------------------------------
+void ValidateNetworkPolicyCreate(Value o, FieldErrors& errors);
+void ValidateNetworkPolicyUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateIngressCreate(Value o, FieldErrors& errors);
+void ValidateIngressUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateIngressStatus(Value o, Value old, FieldErrors& errors);
+void WarnOfIngress(Value o, Value old, Warnings& out);
+void ValidateIngressClass(Value o, FieldErrors& errors);
+void ValidateIngressClassUpdate(Value o, Value old, FieldErrors& errors);
+Complaints NameIsIp(std::string_view name, bool prefix);
+void ValidateIpAddressCreate(Value o, FieldErrors& errors);
+void ValidateIpAddressUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateServiceCidrCreate(Value o, FieldErrors& errors);
+void ValidateServiceCidrUpdate(Value o, Value old, FieldErrors& errors);
+
+// --- rules_autoscaling.cc
+// -----------------------------------------------------------------------------
+void ValidateAutoscalerCreate(Value o, FieldErrors& errors);
+void ValidateAutoscalerUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateAutoscalerStatus(Value o, Value old, FieldErrors& errors);
+
+// --- rules_webhooks.cc
+// --------------------------------------------------------------------------------
+// A webhook's clientConfig, also that of a CRD's conversion.
+void ValidateWebhookClient(Value client, const At& at, FieldErrors& errors);
+void ValidateWebhooksCreate(Value o, FieldErrors& errors);
+void ValidateWebhooksUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateValidatingPolicy(Value o, FieldErrors& errors);
+void ValidateMutatingPolicy(Value o, FieldErrors& errors);
+void ValidateValidatingBinding(Value o, FieldErrors& errors);
+void ValidateMutatingBinding(Value o, FieldErrors& errors);
+
+// --- rules_certificates.cc
+// ----------------------------------------------------------------------------
+void ValidateSigningRequest(Value o, FieldErrors& errors);
+void PrepareSigningRequest(Mut o, Value old);
+
+// --- rules_devices.cc
+// ---------------------------------------------------------------------------------
+void ValidateResourceClaimCreate(Value o, FieldErrors& errors);
+void ValidateResourceClaimUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateResourceClaimStatus(Value o, Value old, FieldErrors& errors);
+void ValidateClaimTemplateCreate(Value o, FieldErrors& errors);
+void ValidateClaimTemplateUpdate(Value o, Value old, FieldErrors& errors);
+void ValidateDeviceClass(Value o, FieldErrors& errors);
+void ValidateResourceSlice(Value o, FieldErrors& errors);
+void ValidateResourceSliceUpdate(Value o, Value old, FieldErrors& errors);
 
 // --- what strategies do on the way in: rules_prepare.cc ------------------------------------------
 void PrepareNode(Mut o, Value old);

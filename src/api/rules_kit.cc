@@ -124,6 +124,12 @@ void Immutable(Value next, Value old, const At& at, FieldErrors& errors) {
   if (!Same(next, old)) errors.Invalid(at, next, std::string(kImmutable));
 }
 
+void ImmutableMessage(Value next, Value old, std::string_view message, const At& at,
+                      FieldErrors& errors) {
+  if (Same(next, old)) return;
+  errors.InvalidRaw(at, InternalJson(next, message), std::string(kImmutable));
+}
+
 void ValidateLabels(Value labels, const At& at, FieldErrors& errors) {
   for (auto [key, value] : labels.members()) {
     Complain(IsQualifiedName(key), key, at, errors);
@@ -289,34 +295,122 @@ void ValidateIp(std::string_view text, const At& at, FieldErrors& errors) {
   if (ip.mapped) errors.InvalidText(at, text, "must not be an IPv4-mapped IPv6 address");
 }
 
-void ValidateCidr(std::string_view text, const At& at, FieldErrors& errors) {
-  const size_t slash = text.find('/');
-  const std::string_view address = text.substr(0, slash);
-  const Ip ip = ParseIp(address);
-  const std::string_view length =
-      slash == std::string_view::npos ? std::string_view() : text.substr(slash + 1);
+namespace {
+
+struct Cidr {
+  Ip ip;
+  std::string_view length;
   size_t bits = 0;
-  bool number = !length.empty() && length.size() <= 3;
-  for (char c : length) {
-    number = number && c >= '0' && c <= '9';
-    bits = bits * 10 + static_cast<size_t>(c - '0');
+  bool valid = false;
+
+  size_t most() const { return ip.v6 ? 128 : 32; }
+};
+
+bool Bit(const Ip& ip, size_t i) { return (ip.bytes[i / 8] & (0x80U >> (i % 8))) != 0; }
+
+Cidr ParseCidr(std::string_view text) {
+  Cidr c;
+  const size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return c;
+  c.ip = ParseIp(text.substr(0, slash));
+  c.length = text.substr(slash + 1);
+  bool number = !c.length.empty() && c.length.size() <= 3;
+  for (char digit : c.length) {
+    number = number && digit >= '0' && digit <= '9';
+    c.bits = c.bits * 10 + static_cast<size_t>(digit - '0');
   }
-  const size_t most = ip.v6 ? 128 : 32;
-  if (!ip.valid || !number || bits > most) {
+  c.valid = c.ip.valid && number && c.bits <= c.most();
+  return c;
+}
+
+// As Go's net.IP prints it.
+std::string Printed(const Ip& ip) {
+  if (!ip.v6) {
+    return fmt::format("{}.{}.{}.{}", ip.bytes[0], ip.bytes[1], ip.bytes[2], ip.bytes[3]);
+  }
+  constexpr size_t kGroups = 8;
+  const auto group = [&ip](size_t i) { return ip.bytes[2 * i] << 8 | ip.bytes[2 * i + 1]; };
+  size_t gap = kGroups;  // the longest run of zeros, of two groups at least
+  size_t length = 1;
+  for (size_t i = 0; i < kGroups;) {
+    size_t end = i;
+    while (end < kGroups && group(end) == 0) ++end;
+    if (end - i > length) {
+      gap = i;
+      length = end - i;
+    }
+    i = end + 1;
+  }
+  std::string out;
+  for (size_t i = 0; i < kGroups; ++i) {
+    if (i == gap) {
+      out += "::";
+      i += length - 1;
+      continue;
+    }
+    if (!out.empty() && out.back() != ':') out += ':';
+    out += fmt::format("{:x}", group(i));
+  }
+  return out;
+}
+
+}  // namespace
+
+void ValidateCidr(std::string_view text, const At& at, FieldErrors& errors) {
+  const Cidr c = ParseCidr(text);
+  if (!c.valid) {
     errors.InvalidText(at, text, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
     return;
   }
-  if (ip.leading_zero || (length.size() > 1 && length[0] == '0')) {
+  if (c.ip.leading_zero || (c.length.size() > 1 && c.length[0] == '0')) {
     errors.InvalidText(at, text, "must not have leading 0s in IP or prefix length");
   }
-  if (ip.mapped) {
+  if (c.ip.mapped) {
     errors.InvalidText(at, text, "must not have an IPv4-mapped IPv6 address");
   }
-  for (size_t i = bits; i < most; ++i) {
-    if ((ip.bytes[i / 8] & (0x80U >> (i % 8))) == 0) continue;
+  for (size_t i = c.bits; i < c.most(); ++i) {
+    if (!Bit(c.ip, i)) continue;
     errors.InvalidText(at, text, "must not have bits set beyond the prefix length");
     return;
   }
+}
+
+void ValidateCanonicalIp(std::string_view text, const At& at, FieldErrors& errors) {
+  FieldErrors found;
+  ValidateIp(text, at, found);
+  if (found.empty()) {
+    const std::string wanted = Printed(ParseIp(text));
+    if (text != wanted) {
+      found.InvalidText(at, text, fmt::format("must be in canonical form (\"{}\")", wanted));
+    }
+  }
+  for (Cause& cause : found.Take()) errors.Add(std::move(cause));
+}
+
+void ValidateCanonicalCidr(std::string_view text, const At& at, FieldErrors& errors) {
+  FieldErrors found;
+  ValidateCidr(text, at, found);
+  if (found.empty()) {
+    const Cidr c = ParseCidr(text);
+    const std::string wanted = fmt::format("{}/{}", Printed(c.ip), c.bits);
+    if (text != wanted) {
+      found.InvalidText(at, text, fmt::format("must be in canonical form (\"{}\")", wanted));
+    }
+  }
+  for (Cause& cause : found.Take()) errors.Add(std::move(cause));
+}
+
+bool IsIp(std::string_view text) { return ParseIp(text).valid; }
+
+bool IsStrictSubnet(std::string_view inner, std::string_view outer) {
+  const Cidr small = ParseCidr(inner);
+  const Cidr large = ParseCidr(outer);
+  if (!small.valid || !large.valid) return true;
+  if (small.ip.v6 != large.ip.v6 || small.bits <= large.bits) return false;
+  for (size_t i = 0; i < large.bits; ++i) {
+    if (Bit(small.ip, i) != Bit(large.ip, i)) return false;
+  }
+  return true;
 }
 
 bool IsIpV6(std::string_view text) {

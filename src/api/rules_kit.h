@@ -123,6 +123,9 @@ void OneOf(Value message, std::string_view name, Words words, const At& at, Fiel
 void NotSupported(std::string path, std::string_view value, Words words, FieldErrors& errors);
 // Invalid with kImmutable if the values differ; shows the new one.
 void Immutable(Value next, Value old, const At& at, FieldErrors& errors);
+// The same for a whole message, shown as InternalJson has it.
+void ImmutableMessage(Value next, Value old, std::string_view message, const At& at,
+                      FieldErrors& errors);
 bool Same(Value a, Value b);  // absent, null, {} and [] are the same
 
 void ValidateLabels(Value labels, const At& at, FieldErrors& errors);
@@ -141,6 +144,12 @@ void ValidateAtMost100Percent(Value v, const At& at, FieldErrors& errors);
 // An IP address as fields older than 1.36 want it: no leading zeros, no IPv4 in IPv6.
 void ValidateIp(std::string_view text, const At& at, FieldErrors& errors);
 void ValidateCidr(std::string_view text, const At& at, FieldErrors& errors);
+// As newer fields want it: written in the one form of RFC 5952.
+void ValidateCanonicalIp(std::string_view text, const At& at, FieldErrors& errors);
+void ValidateCanonicalCidr(std::string_view text, const At& at, FieldErrors& errors);
+bool IsIp(std::string_view text);
+// True if `inner` is a smaller network within `outer`, or either is no network.
+bool IsStrictSubnet(std::string_view inner, std::string_view outer);
 bool IsIpV6(std::string_view text);
 bool IsLoopbackIp(std::string_view text);
 

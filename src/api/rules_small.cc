@@ -184,12 +184,4 @@ void ValidateGpuPool(Value o, FieldErrors& errors) {
   }
 }
 
-void ValidateIpAddressUpdate(Value o, Value old, FieldErrors& errors) {
-  const Value next = o["spec"]["parentRef"];
-  if (Same(next, old["spec"]["parentRef"])) return;
-  errors.InvalidRaw("spec.parentRef",
-                    InternalJson(next, "io.k8s.api.networking.v1.ParentReference"),
-                    std::string(kImmutable));
-}
-
 }  // namespace sextant::api
