@@ -148,6 +148,19 @@ Complaints IsDns1123SubdomainCaseless(std::string_view text) {
   return out;
 }
 
+Complaints IsWildcardDns1123Subdomain(std::string_view text) {
+  Complaints out;
+  if (text.size() > kDns1123SubdomainMax) out.push_back(MaxLengthComplaint(kDns1123SubdomainMax));
+  if (!text.starts_with("*.") || !Dotted(text.substr(2), DnsLabel)) {
+    out.push_back(
+        Shape("a wildcard DNS-1123 subdomain must start with '*.', followed by a valid "
+              "DNS subdomain, which must consist of lower case alphanumeric characters, "
+              "'-' or '.' and end with an alphanumeric character",
+              "\\*\\." + std::string(kSubdomainRegex), {"*.example.com"}));
+  }
+  return out;
+}
+
 Complaints IsDns1035Label(std::string_view text) {
   Complaints out;
   if (text.size() > kDns1123LabelMax) out.push_back(MaxLengthComplaint(kDns1123LabelMax));
@@ -200,6 +213,16 @@ Complaints IsLabelValue(std::string_view text) {
               "(" + std::string(kKeyRegex) + ")?", {"MyValue", "my_value", "12345"}));
   }
   return out;
+}
+
+Complaints IsCIdentifier(std::string_view text) {
+  bool ok = !text.empty() && !IsDigit(text.front()) &&
+            All(text, [](char c) { return IsAlphanumeric(c) || c == '_'; });
+  if (ok) return {};
+  return {
+      Shape("a valid C identifier must start with alphabetic character or '_', followed by a "
+            "string of alphanumeric characters or '_'",
+            "[A-Za-z_][A-Za-z0-9_]*", {"my_name", "MY_NAME", "MyName"})};
 }
 
 Complaints IsPathSegmentName(std::string_view text) {

@@ -22,9 +22,11 @@ Complaints IsDns1123Label(std::string_view text);
 Complaints IsDns1123Subdomain(std::string_view text);
 Complaints IsDns1123SubdomainWithUnderscore(std::string_view text);
 Complaints IsDns1123SubdomainCaseless(std::string_view text);
+Complaints IsWildcardDns1123Subdomain(std::string_view text);
 Complaints IsDns1035Label(std::string_view text);
 Complaints IsQualifiedName(std::string_view text);  // label keys, resource names
 Complaints IsLabelValue(std::string_view text);
+Complaints IsCIdentifier(std::string_view text);
 Complaints IsPathSegmentName(std::string_view text);
 Complaints IsPortNumber(int64_t port);
 Complaints IsPortName(std::string_view text);

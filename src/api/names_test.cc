@@ -39,6 +39,10 @@ TEST(Names, Yes) {
   for (const char* s : {"-a", "a-", "a b", "ä"}) EXPECT_FALSE(IsLabelValue(s).empty()) << s;
   for (const char* s : {"a", "a-1"}) EXPECT_TRUE(IsDns1035Label(s).empty()) << s;
   for (const char* s : {"", "1a", "a.b"}) EXPECT_FALSE(IsDns1035Label(s).empty()) << s;
+  EXPECT_TRUE(IsWildcardDns1123Subdomain("*.a.b").empty());
+  EXPECT_FALSE(IsWildcardDns1123Subdomain("a.b").empty());
+  EXPECT_TRUE(IsCIdentifier("a_1").empty());
+  EXPECT_FALSE(IsCIdentifier("1a").empty());
   EXPECT_TRUE(NameIsDnsSubdomain("web-", true).empty());
   EXPECT_FALSE(NameIsDnsSubdomain("web-", false).empty());
   EXPECT_TRUE(IsPercent("10%").empty());

@@ -19,7 +19,6 @@ FUZZ_TARGET(quantity) {
   CHECK(CanonicalQuantity(*shown, other) == *shown);
   (void)(*quantity + *again - *quantity * 3).Value();
   (void)(-*quantity).MilliValue();
-  (void)quantity->AsInt64();
   (void)quantity->AsDouble();
 }
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "api/base64.h"
+#include "base/base64.h"
 #include "api/rules_kinds.h"
 #include "api/rules_pod.h"
 
@@ -62,9 +62,8 @@ void ValidateSigningRequest(Value o, FieldErrors& errors) {
   const At at("spec");
   const Value spec = o["spec"];
   const std::string_view request = spec["request"].AsString();
-  std::string pem;
-  if (!DecodeBase64(request, pem) ||
-      pem.find("-----BEGIN CERTIFICATE REQUEST-----") == std::string::npos) {
+  const Result<std::string> pem = Base64Decode(request);
+  if (!pem || pem->find("-----BEGIN CERTIFICATE REQUEST-----") == std::string::npos) {
     errors.InvalidText(at / "request", request, "PEM block type must be CERTIFICATE REQUEST");
   }
   const Value usages = spec["usages"];

@@ -54,6 +54,7 @@ class LabelSelector {
 
   bool Matches(Value labels) const;  // metadata.labels, may be absent
   bool Empty() const { return !nothing_ && requirements_.empty(); }
+  bool IsNothing() const { return nothing_; }
   std::string ToString() const;
   const std::vector<LabelRequirement>& requirements() const { return requirements_; }
 

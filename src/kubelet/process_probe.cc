@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "base/ascii.h"
 #include "base/quote.h"
 #include "kubelet/grpc_health.h"
 #include "kubelet/process_exchange.h"
@@ -178,7 +179,7 @@ class HttpProbing : public Probing {
   HttpProbing(ProcessCore& core, HttpProbe probe, std::string address, ProbeCallback done)
       : Probing(core, std::move(address), probe.port, probe.timeout, std::move(done)),
         probe_(std::move(probe)),
-        tls_(net::EqualsIgnoreCase(probe_.scheme, "HTTPS")) {
+        tls_(EqualsIgnoreCase(probe_.scheme, "HTTPS")) {
     if (!probe_.path.starts_with('/')) path_ = "/";
     path_ += probe_.path;
     url_ = fmt::format("{}://{}{}", tls_ ? "https" : "http", authority(), path_);
@@ -194,7 +195,7 @@ class HttpProbing : public Probing {
                  .headers = {}};
     net::Headers& headers = plan.head.headers;
     for (const auto& [name, value] : probe_.headers) {
-      if (net::EqualsIgnoreCase(name, "host")) plan.head.authority = value;
+      if (EqualsIgnoreCase(name, "host")) plan.head.authority = value;
       headers.Add(name, value);
     }
     if (!headers.Has("user-agent")) headers.Add("user-agent", kUserAgent);

@@ -1,5 +1,6 @@
 #include "base/check.h"
 #include "base/fuzz.h"
+#include "base/utf8.h"
 #include "net/ws_codec.h"
 
 namespace sextant::net {

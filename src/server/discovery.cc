@@ -5,7 +5,7 @@
 #include <map>
 #include <mutex>
 
-#include "api/base64.h"
+#include "base/base64.h"
 #include "api/custom_kind.h"
 #include "api/json.h"
 #include "net/tls.h"
@@ -133,7 +133,7 @@ std::string StorageHash(const Resource& resource) {
   constexpr size_t kBytes = 8;
   const std::string name =
       fmt::format("{}/{}", custom->storage->group_version.ToString(), resource.kind);
-  return api::EncodeBase64(net::Sha256(name).substr(0, kBytes));
+  return Base64(net::Sha256(name).substr(0, kBytes));
 }
 
 void AddLegacy(const Resource& resource, Mut list) {

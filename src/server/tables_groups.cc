@@ -10,7 +10,7 @@
 #include <set>
 
 #include "api/conversion.h"
-#include "net/http.h"
+#include "base/ascii.h"
 #include "server/table_cells.h"
 #include "server/tables.h"
 
@@ -96,7 +96,7 @@ void AddressParent(Value o, Time, Mut out) {
   std::string text(parent["resource"].AsString());
   const std::string_view group = parent["group"].AsString();
   if (!group.empty()) text += fmt::format(".{}", group);
-  text = net::AsciiLower(text);
+  text = AsciiLower(text);
   if (parent["namespace"]) text += fmt::format("/{}", parent["namespace"].AsString());
   out.SetString(fmt::format("{}/{}", text, parent["name"].AsString()));
 }
