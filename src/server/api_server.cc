@@ -278,6 +278,21 @@ void ApiServer::Index(const std::shared_ptr<Call>& call) {
 
 namespace {
 
+// Groups of custom resources alone, and groups that nobody serves, have no handler of their own.
+bool HasHandler(const Operation& op) {
+  if (op.info.prefix == "api") return true;
+  for (const api::Resource* resource : op.registry->resources()) {
+    if (resource->group_version.group == op.info.group && !api::AsCustom(*resource)) return true;
+  }
+  return false;
+}
+
+// Custom resources that have namespaces take nothing but these without one.
+bool NeedsNamespace(const Operation& op) {
+  return op.resource && op.resource->namespaced && op.info.ns.empty() && op.info.verb != "list" &&
+         op.info.verb != "watch";
+}
+
 bool Supports(const Operation& op) {
   const std::string_view verb = op.info.verb;
   if (!op.subresource) return op.resource->HasVerb(verb);
@@ -295,15 +310,18 @@ void ApiServer::Resource(const std::shared_ptr<Call>& call) {
       op.resource && (op.info.subresource.empty() ||
                       (op.subresource = op.resource->FindSubresource(op.info.subresource)));
   // As in the real server, who may not ask is told so before what is not there.
-  const bool found = known_sub && (op.resource->namespaced || op.info.ns.empty() ||
-                                   op.resource->plural == "namespaces");
-  if (!found) {
+  const bool placed = op.resource && (op.resource->namespaced || op.info.ns.empty() ||
+                                      op.resource->plural == "namespaces");
+  const api::CustomVersion* custom = op.resource ? api::AsCustom(*op.resource) : nullptr;
+  if (!known_sub || !placed || (custom && NeedsNamespace(op))) {
     auto allowed = parts_.pipeline.Authorize(op);
     if (!allowed) return call->Refuse(allowed.error());
-    return call->Refuse(PathNotFound());
+    if (HasHandler(op)) return call->Refuse(PathNotFound());
+    const bool no_sub = placed && !NeedsNamespace(op) && !op.info.name.empty();
+    if (no_sub) return call->Refuse(NotFound(QualifiedResource(op), op.info.name));
+    return call->SendText(404, "404 page not found\n");
   }
   if (rooms_->nodes.Handle(op, call->request, call->writer)) return;
-  const api::CustomVersion* custom = api::AsCustom(*op.resource);
   const bool scale = op.subresource && !op.subresource->message->custom;
   auto form = Negotiate(call->request.headers.Get("accept"), op.options.pretty, !custom || scale);
   if (!form) return call->Refuse(form.error());
