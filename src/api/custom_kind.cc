@@ -125,6 +125,10 @@ const Message& FieldsOfKind(const Resource& resource) {
   return custom != nullptr ? *custom->fields : *resource.message;
 }
 
+std::string CustomTypeError(const CustomVersion& version, Value object) {
+  return version.schema ? EmbeddedTypeError(object, *version.schema) : std::string();
+}
+
 Object AdmitCustom(const CustomVersion& version, Object object, std::vector<std::string>* unknown) {
   const std::string api_version = version.group_version.ToString();
   if (object.api_version() != api_version && object.kind() == version.kind) {
@@ -137,22 +141,47 @@ Object AdmitCustom(const CustomVersion& version, Object object, std::vector<std:
 
 namespace {
 
+std::string_view GoType(Value v) {
+  switch (v.kind()) {
+    case Kind::kString:
+      return "string";
+    case Kind::kInt:
+      return "int64";
+    case Kind::kDouble:
+      return "float64";
+    case Kind::kBool:
+      return "bool";
+    case Kind::kList:
+      return "[]interface {}";
+    case Kind::kMap:
+      return "map[string]interface {}";
+    default:
+      return "<nil>";
+  }
+}
+
+// Why the path leads to no such value; "" where it leads to one, or to nothing.
+std::string AccessError(Value object, std::string_view path, std::string_view wanted) {
+  const auto error = [](std::string_view at, Value v, std::string_view expected) {
+    return fmt::format(".{} accessor error: {} is of the type {}, expected {}", at, GoPrint(v),
+                       GoType(v), expected);
+  };
+  Value v = object;
+  for (size_t start = 0; start <= path.size();) {
+    const size_t end = std::min(path.find('.', start), path.size());
+    if (!v) return {};
+    if (!v.IsMap()) return error(path.substr(0, end), v, "map[string]interface{}");
+    v = v[path.substr(start, end - start)];
+    start = end + 1;
+  }
+  return v.IsAbsent() || GoType(v) == wanted ? std::string() : error(path, v, wanted);
+}
+
 void CheckCount(Value object, std::string_view path, FieldErrors& errors) {
   const std::string at = "." + std::string(path);  // as the CRD writes it
+  std::string why = AccessError(object, path, "int64");
+  if (!why.empty()) return errors.InvalidRaw(at, "0", std::move(why));
   const Value count = object.Path(path);
-  if (count.IsAbsent()) return;
-  if (!count.IsInt()) {
-    const std::string_view type = count.IsString()                ? "string"
-                                  : count.kind() == Kind::kDouble ? "float64"
-                                  : count.kind() == Kind::kBool   ? "bool"
-                                  : count.IsList()                ? "[]interface {}"
-                                  : count.IsMap()                 ? "map[string]interface {}"
-                                                                  : "<nil>";
-    errors.InvalidRaw(at, "0",
-                      fmt::format("{} accessor error: {} is of the type {}, expected int64", at,
-                                  GoPrint(count), type));
-    return;
-  }
   if (count.AsInt() < 0) errors.Invalid(at, count, "should be a non-negative integer");
   if (count.AsInt() > std::numeric_limits<int32_t>::max()) {
     errors.Invalid(
@@ -166,10 +195,9 @@ void CheckScale(const CustomVersion& version, Value object, bool spec, FieldErro
   if (spec) CheckCount(object, version.scale->spec, errors);
   CheckCount(object, version.scale->status, errors);
   if (version.scale->selector.empty()) return;
-  const Value selector = object.Path(version.scale->selector);
-  if (selector.IsAbsent() || selector.IsString()) return;
-  errors.InvalidText("." + std::string(version.scale->selector), "",
-                     fmt::format(".{} accessor error: it is no string", version.scale->selector));
+  std::string why = AccessError(object, version.scale->selector, "string");
+  if (why.empty()) return;
+  errors.InvalidText("." + std::string(version.scale->selector), "", std::move(why));
 }
 
 bool ListTypesHold(const SchemaNode& schema, Value object) {

@@ -65,6 +65,8 @@ const Message& FieldsOfKind(const Resource& resource);
 
 // In the words of this version, pruned, with defaults; the same object if nothing changes. Paths of
 // fields that the schema does not know are put into `unknown`.
+// Why the metadata of an object within cannot be read; "" if it can.
+std::string CustomTypeError(const CustomVersion& version, Value object);
 Object AdmitCustom(const CustomVersion& version, Object object, std::vector<std::string>* unknown);
 
 void ValidateCustom(const CustomVersion& version, Value object, FieldErrors& errors);

@@ -243,8 +243,10 @@ const std::array<const Row*, std::size(kRows)>& Index() {
 }
 
 // Custom resources: like any other kind that has its own generation.
-const Rules kCustom{
-    .warnings = WarnOfCustom, .has_generation = true, .allow_unconditional_update = false};
+const Rules kCustom{.warnings = WarnOfCustom,
+                    .has_generation = true,
+                    .free_finalizers = true,
+                    .allow_unconditional_update = false};
 const Rules kNone;
 
 }  // namespace

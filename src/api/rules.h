@@ -86,6 +86,7 @@ struct Rules {
   // metadata.generation: set to 1 on create, counted up when anything but metadata and status
   // changes.
   bool has_generation = false;
+  bool free_finalizers = false;            // finalizers need no domain (custom resources)
   bool allow_create_on_update = false;     // PUT of what is not there makes it
   bool allow_unconditional_update = true;  // PUT without resourceVersion
   bool returns_deleted = false;            // DELETE answers with the object, not a Status

@@ -108,32 +108,20 @@ void ValidateContainerOf(Value source, const At& at, FieldErrors& errors) {
 
 void ValidateSource(const Source& which, Value source, Group object_group, const At& at,
                     FieldErrors& errors) {
-  static constexpr Choice kObject = {"value",
-                                     "averageValue",
-                                     "averageValue",
-                                     "must set either a target value or averageValue",
-                                     nullptr,
-                                     nullptr};
+  static constexpr Choice kObject = {
+      "value", "averageValue", "averageValue", "must set either a target value or averageValue",
+      nullptr, nullptr};
   static constexpr Choice kExternal = {
-      "value",
-      "averageValue",
-      "averageValue",
-      "must set either a target value for metric or a per-pod target",
-      "value",
-      "may not set both a target value for metric and a per-pod target"};
-  static constexpr Choice kPods = {"averageValue",
-                                   "averageValue",
-                                   "averageValue",
-                                   "must specify a positive target averageValue",
-                                   nullptr,
-                                   nullptr};
+      "value",        "averageValue",
+      "averageValue", "must set either a target value for metric or a per-pod target",
+      "value",        "may not set both a target value for metric and a per-pod target"};
+  static constexpr Choice kPods = {"averageValue", "averageValue",
+                                   "averageValue", "must specify a positive target averageValue",
+                                   nullptr,        nullptr};
   static constexpr Choice kResource = {
-      "averageUtilization",
-      "averageValue",
-      "averageUtilization",
-      "must set either a target raw value or a target utilization",
-      "averageValue",
-      "may not set both a target raw value and a target utilization"};
+      "averageUtilization", "averageValue",
+      "averageUtilization", "must set either a target raw value or a target utilization",
+      "averageValue",       "may not set both a target raw value and a target utilization"};
   const std::string_view type = which.type;
   const bool by_resource = type == "Resource" || type == "ContainerResource";
   if (type == "Object") {
@@ -152,7 +140,7 @@ void ValidateSource(const Source& which, Value source, Group object_group, const
   }
   const At target = at / "target";
   ValidateMetricTarget(source["target"], target, errors);
-  const Choice& choice = by_resource       ? kResource
+  const Choice& choice = by_resource        ? kResource
                          : type == "Object" ? kObject
                          : type == "Pods"   ? kPods
                                             : kExternal;

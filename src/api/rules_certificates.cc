@@ -12,13 +12,29 @@ namespace sextant::api {
 namespace {
 
 constexpr int64_t kLeastS = 600;
-constexpr Words kUsages = {
-    "any",          "cert sign",         "client auth",      "code signing",
-    "content commitment", "crl sign",    "data encipherment", "decipher only",
-    "digital signature",  "email protection", "encipher only", "ipsec end system",
-    "ipsec tunnel", "ipsec user",        "key agreement",    "key encipherment",
-    "microsoft sgc", "netscape sgc",     "ocsp signing",     "s/mime",
-    "server auth",  "signing",           "timestamping"};
+constexpr Words kUsages = {"any",
+                           "cert sign",
+                           "client auth",
+                           "code signing",
+                           "content commitment",
+                           "crl sign",
+                           "data encipherment",
+                           "decipher only",
+                           "digital signature",
+                           "email protection",
+                           "encipher only",
+                           "ipsec end system",
+                           "ipsec tunnel",
+                           "ipsec user",
+                           "key agreement",
+                           "key encipherment",
+                           "microsoft sgc",
+                           "netscape sgc",
+                           "ocsp signing",
+                           "s/mime",
+                           "server auth",
+                           "signing",
+                           "timestamping"};
 
 // Each part between dots; the first bad one is complained of.
 void ValidateParts(std::string_view text, Complaints (*check)(std::string_view), const At& at,
@@ -38,7 +54,8 @@ void ValidateParts(std::string_view text, Complaints (*check)(std::string_view),
 void ValidateSigner(std::string_view name, const At& at, FieldErrors& errors) {
   if (name.empty()) return errors.Required(at, "");
   if (name == "kubernetes.io/legacy-unknown") {
-    return errors.InvalidText(at, name, "the legacy signerName is not allowed via this API version");
+    return errors.InvalidText(at, name,
+                              "the legacy signerName is not allowed via this API version");
   }
   if (std::ranges::count(name, '/') != 1) {
     return errors.InvalidText(
@@ -64,7 +81,8 @@ void ValidateSigningRequest(Value o, FieldErrors& errors) {
   const std::string_view request = spec["request"].AsString();
   const Result<std::string> pem = Base64Decode(request);
   if (!pem || pem->find("-----BEGIN CERTIFICATE REQUEST-----") == std::string::npos) {
-    errors.InvalidText(at / "request", request, "PEM block type must be CERTIFICATE REQUEST");
+    errors.Invalid(at / "request", request.empty() ? Value() : spec["request"],
+                   "PEM block type must be CERTIFICATE REQUEST");
   }
   const Value usages = spec["usages"];
   if (usages.empty()) errors.Required(at / "usages", "");

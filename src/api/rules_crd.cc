@@ -306,7 +306,17 @@ void CheckParts(Value version, bool has_status, std::set<std::string_view> membe
     }
   }
   if (members.contains("selectableFields") && !version["selectableFields"].empty()) {
-    CheckSelectable(version["selectableFields"], schema, at, "selectableFields", errors);
+    // Where the schema is the same in all versions and these are not, or the other way round, they
+    // stand apart, which nobody can mean.
+    if (!members.contains("schema")) {
+      errors.InvalidText(at / "selectableFields", "",
+                         schema_name == "validation"
+                             ? "may only be set when validations.schema is included"
+                             : "may only be set when `version.schema.openAPIV3Schema` is not "
+                               "included");
+    } else {
+      CheckSelectable(version["selectableFields"], schema, at, "selectableFields", errors);
+    }
   }
 }
 
@@ -388,9 +398,12 @@ void CheckStored(Value o, FieldErrors& errors) {
   const Value stored = o["status"]["storedVersions"];
   const At here = at / "storedVersions";
   if (stored.empty()) return errors.Invalid(here, stored, "must have at least one stored version");
-  const Value storage = StorageVersion(o["spec"]);
-  const std::string_view name = storage["name"].AsString();
-  if (storage && !Holds(stored, name)) {
+  std::set<std::string_view> left;  // a name stands for the first version that has it
+  for (Value version : stored.items()) left.insert(version.AsString());
+  for (Value version : o["spec"]["versions"].items()) {
+    const std::string_view name = version["name"].AsString();
+    const bool found = left.erase(name) > 0;
+    if (found || !version["storage"].AsBool()) continue;
     errors.Invalid(here, stored, fmt::format("must have the storage version {}", name));
   }
   size_t i = 0;

@@ -297,10 +297,26 @@ void ValidateClaimDevices(Value devices, const At& at, FieldErrors& errors) {
 
 // --- what a slice offers
 
+// As the internal type prints it, which has other names than the API.
+std::string PrintedAttribute(Value attribute) {
+  constexpr std::pair<std::string_view, std::string_view> kFields[] = {
+      {"int", "IntValue"},         {"bool", "BoolValue"},        {"string", "StringValue"},
+      {"version", "VersionValue"}, {"ints", "IntValues"},        {"bools", "BoolValues"},
+      {"strings", "StringValues"}, {"versions", "VersionValues"}};
+  std::string out;
+  for (const auto& [name, shown] : kFields) {
+    const Value value = attribute[name];
+    out +=
+        fmt::format("{}\"{}\":{}", out.empty() ? "{" : ",", shown, value ? ToJson(value) : "null");
+  }
+  return out + "}";
+}
+
 void ValidateAttribute(Value attribute, const At& at, FieldErrors& errors) {
   if (attribute.size() != 1) {
     if (attribute.empty()) return errors.InvalidText(at, "", "exactly one value must be specified");
-    return errors.Invalid(at, attribute, "exactly one value must be specified");
+    return errors.InvalidRaw(at, PrintedAttribute(attribute),
+                             "exactly one value must be specified");
   }
   const auto [name, value] = *attribute.members().begin();
   if (name != "string" && name != "version") return;
@@ -462,7 +478,10 @@ void ValidateResourceClaimStatus(Value o, Value old, FieldErrors& errors) {
   }
   const Value before = old["status"]["allocation"];
   const At allocation_at = at / "allocation";
-  if (before && allocation) return Immutable(allocation, before, allocation_at, errors);
+  if (before && allocation) {
+    return ImmutableMessage(allocation, before, "io.k8s.api.resource.v1.AllocationResult",
+                            allocation_at, errors);
+  }
   const Requests known = RequestsOf(o["spec"]["devices"]);
   const Value results = allocation["devices"]["results"];
   const At results_at = allocation_at / "devices.results";
@@ -484,8 +503,13 @@ void ValidateResourceClaimStatus(Value o, Value old, FieldErrors& errors) {
 
 void ValidateClaimTemplateCreate(Value o, FieldErrors& errors) {
   const At metadata("spec.metadata");
-  ValidateLabels(o["spec"]["metadata"]["labels"], metadata / "labels", errors);
-  ValidateAnnotations(o["spec"]["metadata"]["annotations"], metadata / "annotations", errors);
+  const Value said = o["spec"]["metadata"];
+  ValidateAnnotations(said["annotations"], metadata / "annotations", errors);
+  ValidateLabels(said["labels"], metadata / "labels", errors);
+  for (auto [name, value] : said.members()) {
+    if (name == "labels" || name == "annotations" || value.IsNull()) continue;
+    errors.Forbidden(metadata / name, "cannot be set");
+  }
   ValidateClaimDevices(o["spec"]["spec"]["devices"], At("spec.spec.devices"), errors);
 }
 
@@ -530,7 +554,8 @@ void ValidateResourceSlice(Value o, FieldErrors& errors) {
   const Value terms = spec["nodeSelector"]["nodeSelectorTerms"];
   if (spec["nodeSelector"] && terms.size() != 1) {
     const At selector = at / "nodeSelector";
-    errors.Invalid(selector / "nodeSelectorTerms", terms, "must have exactly one node selector term");
+    errors.Invalid(selector / "nodeSelectorTerms", terms,
+                   "must have exactly one node selector term");
   }
   OnePlace(places,
            "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is "

@@ -109,7 +109,7 @@ TEST(NetworkingRules, Ingresses) {
   };
   CheckAll({
       ingress(R"({"spec":{}})",
-              {"spec: Invalid value: []: either `defaultBackend` or `rules` must be specified"}),
+              {"spec: Invalid value: null: either `defaultBackend` or `rules` must be specified"}),
       ingress(R"({"spec":{"defaultBackend":{"service":{"name":"s","port":{"number":80}}}}})", {}),
       ingress(R"({"spec":{"defaultBackend":{"service":{"name":"s"}}}})",
               {"spec.defaultBackend: Required value: port name or number is required"}),
@@ -155,7 +155,11 @@ TEST(NetworkingRules, ClassesAndAddresses) {
        R"({"spec":{"cidrs":["2001:DB8:0::/64"]}})",
        {"spec.cidrs[0]: Invalid value: \"2001:DB8:0::/64\": must be in canonical form "
         "(\"2001:db8::/64\")"}},
-      {kNet, "v1", "servicecidrs", R"({"spec":{"cidrs":["10.0.0.0/8","2001:db8::/64"]}})", {},
+      {kNet,
+       "v1",
+       "servicecidrs",
+       R"({"spec":{"cidrs":["10.0.0.0/8","2001:db8::/64"]}})",
+       {},
        R"({"spec":{"cidrs":["10.0.0.0/8"]}})"},
       {kNet,
        "v1",
@@ -227,8 +231,7 @@ constexpr const char* kAdmission = "admissionregistration.k8s.io";
 
 TEST(AdmissionRules, Webhooks) {
   const auto hook = [](const char* object, List want, const char* old = nullptr) {
-    return Row{kAdmission, "v1",           "validatingwebhookconfigurations",
-               object,     std::move(want), old};
+    return Row{kAdmission, "v1", "validatingwebhookconfigurations", object, std::move(want), old};
   };
   const char* some = R"({"webhooks":[{"name":"a.b.c","sideEffects":"Some",
       "admissionReviewVersions":["v1"],"clientConfig":{"url":"https://x/"}}]})";
@@ -397,8 +400,11 @@ TEST(DeviceRules, Claims) {
              "be empty for operator `Exists`",
              "spec.devices.requests[0].exactly.tolerations[0].effect: Unsupported value: "
              "\"Some\": supported values: \"NoExecute\", \"NoSchedule\", \"None\""}),
-      claim(R"({"spec":{}})", {"spec: Invalid value: {\"Devices\":{\"Requests\":null,\"Constraints\":null,\"Config\":null}}: "
-             "field is immutable"}, good),
+      claim(R"({"spec":{}})",
+            {"spec: Invalid value: "
+             "{\"Devices\":{\"Requests\":null,\"Constraints\":null,\"Config\":null}}: "
+             "field is immutable"},
+            good),
   });
 }
 
@@ -425,8 +431,7 @@ TEST(DeviceRules, ClassesAndSlices) {
        "resourceslices",
        R"({"spec":{"driver":"","allNodes":true,"nodeName":"n","pool":{},
            "devices":[{"name":"G","nodeName":"m","attributes":{"a/b":{"version":"1"},"c":{}}}]}})",
-       {"spec.driver: Required value",
-        "spec.pool.name: Required value",
+       {"spec.driver: Required value", "spec.pool.name: Required value",
         "spec.pool.resourceSliceCount: Invalid value: 0: must be greater than zero",
         "spec: Invalid value: \"{`nodeName`, `allNodes`}\": exactly one of `nodeName`, "
         "`nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required, but multiple fields "

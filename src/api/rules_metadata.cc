@@ -165,7 +165,9 @@ void ValidateObjectMeta(Value metadata, bool namespaced, const Rules& rules, Fie
   ValidateOwners(metadata["ownerReferences"], at / "ownerReferences", errors);
   ValidateFinalizers(metadata["finalizers"], at / "finalizers", errors);
   ValidateManagers(metadata["managedFields"], at / "managedFields", errors);
-  ValidateKubeFinalizers(metadata["finalizers"], at / "finalizers", errors);
+  if (!rules.free_finalizers) {
+    ValidateKubeFinalizers(metadata["finalizers"], at / "finalizers", errors);
+  }
 }
 
 void ValidateObjectMetaUpdate(Value metadata, Value old, FieldErrors& errors) {

@@ -258,7 +258,7 @@ void ValidateIngressSpec(Value spec, const Leniency& lenient, FieldErrors& error
   const At at("spec");
   const Value rules = spec["rules"];
   if (rules.empty() && !spec["defaultBackend"]) {
-    errors.InvalidRaw(at, "[]", "either `defaultBackend` or `rules` must be specified");
+    errors.Invalid(at, rules, "either `defaultBackend` or `rules` must be specified");
   }
   if (spec["defaultBackend"]) {
     ValidateBackend(spec["defaultBackend"], at / "defaultBackend", errors);
@@ -337,9 +337,9 @@ void ValidateIngressStatus(Value o, Value old, FieldErrors& errors) {
 void WarnOfIngress(Value o, Value old, Warnings& out) {
   if (old || o["spec"]["ingressClassName"]) return;
   if (!o["metadata"]["annotations"][kClassAnnotation]) return;
-  out.push_back(fmt::format(
-      "annotation \"{}\" is deprecated, please use 'spec.ingressClassName' instead",
-      kClassAnnotation));
+  out.push_back(
+      fmt::format("annotation \"{}\" is deprecated, please use 'spec.ingressClassName' instead",
+                  kClassAnnotation));
 }
 
 // --- ingress classes
@@ -353,8 +353,7 @@ void ValidateController(std::string_view text, const At& at, FieldErrors& errors
   if (text.empty()) return errors.Required(at, "");
   const size_t slash = text.find('/');
   if (slash == 0 || slash == std::string_view::npos || slash + 1 == text.size()) {
-    return errors.InvalidText(at, text,
-                              "must be a domain-prefixed path (such as \"acme.io/foo\")");
+    return errors.InvalidText(at, text, "must be a domain-prefixed path (such as \"acme.io/foo\")");
   }
   const std::string_view host = text.substr(0, slash);
   Complain(IsDns1123Subdomain(host), host, at, errors);
@@ -436,7 +435,8 @@ void ValidateServiceCidrCreate(Value o, FieldErrors& errors) {
   const At at("spec.cidrs");
   if (cidrs.empty()) return errors.Required(at, "at least one CIDR required");
   if (cidrs.size() > 2) {
-    return errors.InvalidRaw(at, InternalJson(o["spec"], "io.k8s.api.networking.v1.ServiceCIDRSpec"),
+    return errors.InvalidRaw(at,
+                             InternalJson(o["spec"], "io.k8s.api.networking.v1.ServiceCIDRSpec"),
                              "may only hold up to 2 values");
   }
   size_t i = 0;

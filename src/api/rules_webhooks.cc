@@ -59,8 +59,8 @@ void ValidateResources(Value resources, const At& at, FieldErrors& errors) {
     const std::string_view resource = text.substr(0, slash);
     const std::string_view sub = text.substr(slash + 1);
     if (every_sub.contains(resource)) {
-      errors.InvalidText(
-          here, text, fmt::format("if '{}/*' is present, must not specify {}", resource, text));
+      errors.InvalidText(here, text,
+                         fmt::format("if '{}/*' is present, must not specify {}", resource, text));
     }
     if (every_resource.contains(sub)) {
       errors.InvalidText(here, text,
@@ -376,17 +376,17 @@ void ValidateParamKind(Value kind, const At& at, FieldErrors& errors) {
   }
   const Complaints why = IsDns1035Label(lower);
   if (!why.empty()) {
-    errors.InvalidText(at / "kind", text,
-                       fmt::format("may have mixed case, but should otherwise match: {}",
-                                   fmt::join(why, ",")));
+    errors.InvalidText(
+        at / "kind", text,
+        fmt::format("may have mixed case, but should otherwise match: {}", fmt::join(why, ",")));
   }
 }
 
 bool IsCelName(std::string_view name) {
   constexpr std::string_view kReserved[] = {
-      "true", "false", "null",     "in",     "as",   "break",   "const",     "continue", "else",
-      "for",  "function", "if",    "import", "let",  "loop",    "package",   "namespace", "return",
-      "var",  "void",  "while"};
+      "true",     "false",   "null",      "in",       "as",  "break",  "const",
+      "continue", "else",    "for",       "function", "if",  "import", "let",
+      "loop",     "package", "namespace", "return",   "var", "void",   "while"};
   const auto letter = [](char c) {
     return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   };

@@ -13,6 +13,7 @@
 #include "api/json.h"
 #include "api/names.h"
 #include "api/schema_formats.h"
+#include "api/schema_values.h"
 #include "base/quote.h"
 
 namespace sextant::api {
@@ -266,8 +267,12 @@ class Validator {
     const auto shown = [integer](double bound) {
       return integer ? fmt::format("{}", static_cast<int64_t>(bound)) : GoNumber(bound);
     };
-    if (format == "int32" && (value > std::numeric_limits<int32_t>::max() ||
-                              value < std::numeric_limits<int32_t>::min())) {
+    if (!integer && s.type == "integer" && value != std::floor(value)) {
+      const std::string how =
+          format.empty() ? std::string("(default format)") : fmt::format("with format {}", format);
+      out.Add(Plain(fmt::format("Checked value must be of type integer {} in {}", how, path)));
+    } else if (format == "int32" && (value > std::numeric_limits<int32_t>::max() ||
+                                     value < std::numeric_limits<int32_t>::min())) {
       out.Add(Plain(
           fmt::format("Checked value must be of type integer with format int32 in {}", path)));
     }
@@ -276,13 +281,13 @@ class Validator {
           Plain(fmt::format("Checked value must be of type number with format float in {}", path)));
     }
     if (s.multiple_of) {
-      const double factor = *s.multiple_of;
+      // Whole numbers are measured with a whole factor.
+      const double factor = integer ? std::trunc(*s.multiple_of) : *s.multiple_of;
       if (factor <= 0) {
         out.Add(Bad(path, GoNumber(factor), ""));
         out.findings.back().message = fmt::format(
             "factor MultipleOf declared for {} must be positive: {}", path, GoNumber(factor));
-      } else if (integer ? static_cast<int64_t>(factor) == 0 ||
-                               v.AsInt() % static_cast<int64_t>(factor) != 0
+      } else if (integer ? v.AsInt() % static_cast<int64_t>(factor) != 0
                          : std::abs(value / factor - std::round(value / factor)) > 1e-9) {
         out.Add(Bad(path, Printed(v), fmt::format("should be a multiple of {}", shown(factor))));
       }
@@ -564,7 +569,7 @@ void CheckEmbedded(Value v, const SchemaNode& schema, const std::string& path,
     if (v.Has("apiVersion")) CheckApiVersion(v["apiVersion"], Below(path, "apiVersion"), errors);
     if (v.Has("kind")) CheckKind(v["kind"], Below(path, "kind"), errors);
     if (v["metadata"]) {
-      const Rules rules{.validate_name = PathSegment};
+      const Rules rules{.validate_name = PathSegment, .free_finalizers = true};
       Editor named(CopyOf(v["metadata"]));
       // A name is not asked for.
       if (v["metadata"]["name"].AsString().empty()) named.Root().Set("name", "fakename");
@@ -588,7 +593,41 @@ void CheckEmbedded(Value v, const SchemaNode& schema, const std::string& path,
   }
 }
 
+std::string MetadataError(Value v, const SchemaNode& schema, const std::string& path) {
+  if (v.IsList() && schema.items) {
+    size_t i = 0;
+    for (Value item : v.items()) {
+      std::string why = MetadataError(item, *schema.items, fmt::format("{}[{}]", path, i++));
+      if (!why.empty()) return why;
+    }
+  }
+  if (!v.IsMap()) return {};
+  if (const Value metadata = v["metadata"]; schema.embedded && metadata) {
+    const std::string json = ToJson(metadata);
+    const Result<Object> read = DecodeJson(json, ObjectMeta());
+    if (!read) {
+      return fmt::format("{}: Invalid value: {}: {}", Below(path, "metadata"), json,
+                         read.error().message);
+    }
+  }
+  for (auto [key, value] : v.members()) {
+    const SchemaNode* property = schema.Property(key);
+    std::string why;
+    if (property != nullptr) {
+      why = MetadataError(value, *property, Below(path, key));
+    } else if (schema.additional) {
+      why = MetadataError(value, *schema.additional, fmt::format("{}[{}]", path, key));
+    }
+    if (!why.empty()) return why;
+  }
+  return {};
+}
+
 }  // namespace
+
+std::string EmbeddedTypeError(Value object, const SchemaNode& schema) {
+  return MetadataError(object, schema, "");
+}
 
 void ValidateBySchema(Value value, Value old, const SchemaNode& schema, std::string_view path,
                       FieldErrors& errors) {

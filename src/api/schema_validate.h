@@ -25,6 +25,7 @@ void ValidateBySchema(Value value, Value old, const SchemaNode& schema, std::str
 void ValidateListTypes(Value object, const SchemaNode& schema, FieldErrors& errors);
 
 // x-kubernetes-embedded-resource: apiVersion, kind and metadata as of any object.
+std::string EmbeddedTypeError(Value object, const SchemaNode& schema);  // "" if it can be read
 void ValidateEmbedded(Value object, const SchemaNode& schema, FieldErrors& errors);
 
 }  // namespace sextant::api

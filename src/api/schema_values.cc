@@ -9,18 +9,18 @@
 #include "api/registry.h"
 
 namespace sextant::api {
+const Message& ObjectMeta() {
+  static const Message& message =
+      *Registry::Builtin().FindMessage("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
+  return message;
+}
+
 namespace {
 
 constexpr size_t kMaxUnknown = 100;  // told of one object
 
 bool IsMetaField(std::string_view name) {
   return name == "apiVersion" || name == "kind" || name == "metadata";
-}
-
-const Message& ObjectMeta() {
-  static const Message& message =
-      *Registry::Builtin().FindMessage("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
-  return message;
 }
 
 // Where a value lies, as a chain on the stack.

@@ -24,4 +24,6 @@ Object ShapeByRoot(const Object& object, const SchemaNode& schema,
 // Without the fields that `schema` does not know: what a default is compared with.
 Object PrunedCopy(Value value, const SchemaNode& schema);
 
+const Message& ObjectMeta();  // metadata of every object, also of those within others
+
 }  // namespace sextant::api

@@ -160,9 +160,10 @@ Status AuthorizeImpersonation(const Pipeline& pipeline, const User& asking, cons
   return {};
 }
 
+// Groups of custom resources alone, and groups that nobody serves, have no handler of their own.
 bool HasGroup(const api::Registry& registry, std::string_view group) {
   return std::ranges::any_of(registry.resources(), [&](const api::Resource* resource) {
-    return resource->group_version.group == group;
+    return resource->group_version.group == group && !api::AsCustom(*resource);
   });
 }
 
@@ -325,6 +326,12 @@ void ApiServer::Index(const std::shared_ptr<Call>& call) {
 
 namespace {
 
+// Custom resources that have namespaces take nothing but these without one.
+bool NeedsNamespace(const Operation& op) {
+  return op.resource && op.resource->namespaced && op.info.ns.empty() && op.info.verb != "list" &&
+         op.info.verb != "watch";
+}
+
 // Whether the path has the method: objects are created on collections and changed by their names,
 // and all namespaces at once can be read only.
 Status CheckMethod(const net::Request& request, const Operation& op) {
@@ -347,24 +354,26 @@ void ApiServer::Resource(const std::shared_ptr<Call>& call) {
       op.resource && (op.info.subresource.empty() ||
                       (op.subresource = op.resource->FindSubresource(op.info.subresource)));
   // As in the real server, who may not ask is told so before what is not there.
-  const bool found =
-      known_sub &&
-      (op.resource->namespaced || op.info.ns.empty() || op.resource->plural == "namespaces") &&
-      (op.info.rest.empty() || op.info.subresource == "proxy") &&
-      (IsView(op) || Subresources::Serves(op) || NodeProxy::Serves(op));
+  const bool placed = op.resource && (op.resource->namespaced || op.info.ns.empty() ||
+                                      op.resource->plural == "namespaces");
+  const api::CustomVersion* custom = op.resource ? api::AsCustom(*op.resource) : nullptr;
+  const bool found = known_sub && placed && !(custom && NeedsNamespace(op)) &&
+                     (op.info.rest.empty() || op.info.subresource == "proxy") &&
+                     (IsView(op) || Subresources::Serves(op) || NodeProxy::Serves(op));
   if (!found) {
     auto allowed = parts_.pipeline.Authorize(op);
     if (!allowed) return call->Refuse(allowed.error());
-    if (!HasGroup(*op.registry, op.info.prefix == "api" ? "" : op.info.group)) {
-      return call->SendText(404, "404 page not found\n");
+    if (HasGroup(*op.registry, op.info.prefix == "api" ? "" : op.info.group)) {
+      return call->Refuse(PathNotFound());
     }
-    return call->Refuse(PathNotFound());
+    const bool no_sub = placed && !NeedsNamespace(op) && !op.info.name.empty();
+    if (no_sub) return call->Refuse(NotFound(QualifiedResource(op), op.info.name));
+    return call->SendText(404, "404 page not found\n");
   }
   const Status known = CheckMethod(call->request, op);
   if (known && NodeProxy::Serves(op)) {
     return rooms_->nodes.Handle(op, call->request, call->writer);
   }
-  const api::CustomVersion* custom = api::AsCustom(*op.resource);
   const bool scale = op.subresource && !op.subresource->message->custom;
   auto form = Negotiate(call->request.headers.Get("accept"), op.options.pretty, !custom || scale);
   if (!form) return call->Refuse(form.error());

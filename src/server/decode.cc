@@ -62,6 +62,7 @@ Status CheckType(const Operation& op, const BodyKind& kind, const api::TypeMeta&
   const bool version_ok = meta.api_version.empty() || meta.api_version == expected;
   const bool kind_ok = meta.kind.empty() || meta.kind == kind.gvk.kind;
   if (version_ok && kind_ok) return {};
+  if (version_ok && kind.message->custom) return {};  // validation says what it must be
   const std::string said_version = meta.api_version.empty() ? expected : meta.api_version;
   const std::string said_kind = meta.kind.empty() ? std::string(kind.gvk.kind) : meta.kind;
   const api::GroupVersion gv = api::GroupVersion::Of(said_version);
@@ -106,6 +107,7 @@ Object WithType(Object object, const BodyKind& kind) {
 Object Admitted(const Operation& op, Object object, api::StrictReport& strict) {
   std::vector<std::string> unknown;
   object = api::AdmitCustom(*api::AsCustom(*op.resource), std::move(object), &unknown);
+  if (FieldValidation(op) == "Ignore") return object;
   for (const std::string& path : unknown) strict.Add("unknown field", path);
   return object;
 }
@@ -128,7 +130,11 @@ Result<Object> DecodeText(const Operation& op, const BodyKind& kind, std::string
                            meta->kind.empty() ? std::string(kind.gvk.kind) : meta->kind};
   auto object = api::DecodeJson(body, *kind.message, {.strict = report ? &strict : nullptr});
   if (!object) return Fail(DecodeError(kind, said, body, object.error().message));
-  if (kind.message->custom) object = Admitted(op, WithType(*std::move(object), kind), strict);
+  if (kind.message->custom) {
+    const std::string why = api::CustomTypeError(*api::AsCustom(*op.resource), object->root());
+    if (!why.empty()) return Fail(DecodeError(kind, said, body, why));
+    object = Admitted(op, WithType(*std::move(object), kind), strict);
+  }
   RETURN_IF_ERROR(ReportStrict(op, kind, said, body, strict, warnings));
   return WithType(*std::move(object), kind);
 }

@@ -250,8 +250,10 @@ class DocumentWriter {
 
   // x-kubernetes-group-version-kind of models that are kinds.
   void AddKinds(const api::Message& message, Mut out) {
-    const auto add = [&out](std::string_view group, std::string_view version,
-                            std::string_view kind) {
+    std::set<std::string> said;
+    const auto add = [&out, &said](std::string_view group, std::string_view version,
+                                   std::string_view kind) {
+      if (!said.insert(fmt::format("{}/{}/{}", group, version, kind)).second) return;
       Mut gvk = out["x-kubernetes-group-version-kind"].Append();
       gvk.Set("group", group);
       gvk.Set("kind", kind);

@@ -27,18 +27,22 @@ void AddTypeFields(Mut properties) {
   properties["kind"].Set("type", "string");
 }
 
-// Embedded objects have the fields of objects.
-void AddEmbedded(Mut schema, std::set<std::string>& needed) {
+// What the extensions mean in the words of OpenAPI: embedded objects have the fields of objects,
+// and what may be a number or a text is either.
+void AddMeaning(Mut schema, std::set<std::string>& needed) {
   if (schema.Has("properties")) {
     for (const std::string& name : schema["properties"].Keys()) {
-      AddEmbedded(schema["properties"][name], needed);
+      AddMeaning(schema["properties"][name], needed);
     }
   }
-  if (schema.Has("items")) AddEmbedded(schema["items"], needed);
+  if (schema.Has("items")) AddMeaning(schema["items"], needed);
   if (schema["additionalProperties"].kind() == api::Kind::kMap) {
-    AddEmbedded(schema["additionalProperties"], needed);
+    AddMeaning(schema["additionalProperties"], needed);
   } else if (!schema["additionalProperties"]) {
     schema.Erase("additionalProperties");
+  }
+  if (schema.Has("x-kubernetes-int-or-string") && !schema.Has("anyOf")) {
+    for (std::string_view type : {"integer", "string"}) schema["anyOf"].Append().Set("type", type);
   }
   if (!schema.Has("x-kubernetes-embedded-resource")) return;
   const Mut properties = schema["properties"];
@@ -85,7 +89,7 @@ std::string CustomModel(const api::GroupVersion& gv, std::string_view kind) {
 void WriteCustomSchema(const api::CustomVersion& version, Mut out, std::set<std::string>& needed) {
   if (version.schema_source) {
     out.Set(api::CopyOf(version.schema_source));
-    AddEmbedded(out, needed);
+    AddMeaning(out, needed);
     const Mut properties = out["properties"];
     properties.Erase("metadata");
     SetRef(properties["metadata"], std::string(kMetaPrefix) + "ObjectMeta", "", needed);

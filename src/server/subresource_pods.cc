@@ -154,7 +154,8 @@ Result<Object> Scaled(const Operation& op, const Object& current, const WriteCon
     RETURN_IF_ERROR(CheckUpdatePreconditions(op, wanted, current, true));
   }
   const int64_t replicas = wanted["spec"]["replicas"].AsInt();
-  if (replicas < 0) {
+  // A custom resource's schema says more than the Scale.
+  if (replicas < 0 && !api::AsCustom(*op.resource)) {
     api::FieldErrors errors;
     errors.Invalid("spec.replicas", wanted["spec"]["replicas"],
                    "must be greater than or equal to 0");

@@ -38,7 +38,6 @@ constexpr char kWebhooks[] = "webhooks";
 
 constexpr size_t kHostsShown = 3;
 constexpr size_t kMetricsShown = 2;
-constexpr size_t kAddressWidth = 16;
 constexpr std::string_view kDefaultIngressClass = "ingressclass.kubernetes.io/is-default-class";
 
 void PolicySelector(Value o, Time, Mut out) {
@@ -67,9 +66,7 @@ void IngressAddress(Value o, Time, Mut out) {
     const std::string_view address = ip.empty() ? point["hostname"].AsString() : ip;
     if (!address.empty()) addresses.insert(address);
   }
-  std::string text = fmt::format("{}", fmt::join(addresses, ","));
-  if (text.size() > kAddressWidth) text = text.substr(0, kAddressWidth - 3) + "...";
-  out.SetString(text);
+  out.SetString(fmt::format("{}", fmt::join(addresses, ",")));
 }
 
 void IngressPorts(Value o, Time, Mut out) {

@@ -71,8 +71,11 @@ std::string EtcdKey(const Operation& op) {
 }
 
 Error InvalidObject(const Operation& op, Value object, api::FieldErrors& errors) {
-  return Invalid(op.resource->group_version.group, op.resource->kind,
-                 object["metadata"]["name"].AsString(), errors.Take());
+  // A custom resource may have said that it is of another kind.
+  const std::string_view kind =
+      api::AsCustom(*op.resource) ? object["kind"].AsString() : op.resource->kind;
+  return Invalid(op.resource->group_version.group, kind, object["metadata"]["name"].AsString(),
+                 errors.Take());
 }
 
 // What was asked for with defaults, and the fields of it entered under the client's name. Taken
@@ -335,7 +338,7 @@ Status CheckUpdatePreconditions(const Operation& op, const Object& asked, const 
   if (version.empty() || version == "0") {
     if (!unconditional_allowed) {
       api::FieldErrors errors;
-      errors.InvalidText("metadata.resourceVersion", "0", "must be specified for an update");
+      errors.InvalidRaw("metadata.resourceVersion", "0", "must be specified for an update");
       return Fail(Invalid(op.resource->group_version.group, op.resource->plural, op.info.name,
                           errors.Take()));
     }
