@@ -107,7 +107,7 @@ Object WithType(Object object, const BodyKind& kind) {
 Object Admitted(const Operation& op, Object object, api::StrictReport& strict) {
   std::vector<std::string> unknown;
   object = api::AdmitCustom(*api::AsCustom(*op.resource), std::move(object), &unknown);
-  if (FieldValidation(op) == "Ignore") return object;
+  if (op.options.field_validation == "Ignore") return object;
   for (const std::string& path : unknown) strict.Add("unknown field", path);
   return object;
 }
