@@ -19,7 +19,6 @@ FUZZ_TARGET(protobuf) {
   EncodeProtobufRaw(object->root(), message, raw);
   const Result<Object> again = DecodeProtobuf(raw, message, meta);
   CHECK(again.has_value());
-  if (!Equal(object->root(), again->root())) fprintf(stderr, "DEBUG %s\n%s\n%s\n", std::string(message.name).c_str(), ToJson(object->root()).c_str(), ToJson(again->root()).c_str());
   CHECK(Equal(object->root(), again->root()));
   std::string twice;
   EncodeProtobufRaw(again->root(), message, twice);

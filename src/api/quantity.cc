@@ -12,7 +12,7 @@ namespace sextant::api {
 namespace {
 
 constexpr int kNano = -9;
-constexpr int kMaxDigits = 36;  // significant digits kept; 10^36 < 2^127
+constexpr int kMaxDigits = 36;                 // significant digits kept; 10^36 < 2^127
 constexpr int64_t kMaxExponent = 999'999'999;  // a multiple of three, as printed ones are
 constexpr Int128 kMaxInt64 = std::numeric_limits<int64_t>::max();
 constexpr Int128 kMaxInt128 = static_cast<Int128>((~static_cast<unsigned __int128>(0)) >> 1);
@@ -227,8 +227,8 @@ Result<Quantity> Quantity::Parse(std::string_view text) {
   } else {
     q.mantissa_ = Mantissa(p, std::numeric_limits<int>::max(), places);
     int64_t exponent = int64_t{p.exponent} - places;
-    // What is past the limit stands at it with its shortest mantissa, so that its text is read again
-    // as the same.
+    // What is past the limit stands at it with its shortest mantissa, so that its text is read
+    // again as the same.
     if (exponent > kMaxExponent)
       for (; q.mantissa_ != 0 && q.mantissa_ % 10 == 0; ++exponent) q.mantissa_ /= 10;
     q.exponent_ = static_cast<int32_t>(std::clamp<int64_t>(exponent, -kMaxExponent, kMaxExponent));

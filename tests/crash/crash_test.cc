@@ -33,8 +33,8 @@ constexpr Duration kServeLimit = 60s;
 constexpr Duration kAnswerLimit = 30s;
 constexpr Duration kSettleLimit = 60s;
 constexpr uint64_t kKillsToSettle = 25;
-constexpr int64_t kStartMs = 150;  // while the lab starts
-constexpr int64_t kLoadMs = 250;   // under load
+constexpr int64_t kStartMs = 100;  // while the lab starts
+constexpr int64_t kLoadMs = 150;   // under load
 constexpr size_t kMaxCheckpoint = 16 << 20;
 
 struct Wanted {
