@@ -170,6 +170,7 @@ void WarnOfNode(Value o, Value old, Warnings& out);
 void WarnOfService(Value o, Value old, Warnings& out);
 void WarnOfEndpoints(Value o, Value old, Warnings& out);
 void WarnOfSecret(Value o, Value old, Warnings& out);
+void WarnOfServiceAccount(Value o, Value old, Warnings& out);
 
 // --- what strategies do on the way in: rules_prepare.cc ------------------------------------------
 void PrepareNode(Mut o, Value old);
