@@ -62,7 +62,7 @@ const Row kRows[] = {
       .validate_update = ValidateServiceUpdate, .warnings = WarnOfService,
       .validate_name = NameIsDnsLabel,
       .allow_create_on_update = true, .returns_deleted = true}},
-  {"", "serviceaccounts", {.returns_deleted = true}},
+  {"", "serviceaccounts", {.warnings = WarnOfServiceAccount, .returns_deleted = true}},
   {"", "endpoints", {.set_defaults = DefaultEndpoints, .validate_update = ValidateEndpointsUpdate,
       .validate_create = ValidateEndpointsCreate,
       .warnings = WarnOfEndpoints, .allow_create_on_update = true}},

@@ -159,6 +159,8 @@ const std::set<std::string, std::less<>> kByAdmission = {
     "preemptionPolicy",   "imagePullSecrets", "clusterIP",           "clusterIPs",
     "ipFamilies",         "ipFamilyPolicy",   "healthCheckNodePort", "automountServiceAccountToken",
     "storageClassName"};
+// Admission's mark on Pods whose resources it has filled in.
+constexpr const char* kLimitRanger = "kubernetes.io/limit-ranger";
 
 Object Comparable(const Object& object, bool pod) {
   Editor edit(object);
@@ -448,6 +450,7 @@ class Replay {
       return Learn(s, t);
     }
     const bool pod = t.resource->plural == "pods";
+    if ((*answer)["metadata"]["annotations"].Has(kLimitRanger)) return Learn(s, t);
     std::string theirs = ToJson(Comparable(*answer, pod).root());
     std::string ours = ToJson(Comparable(AsStored(object, t), pod).root());
     Mask(theirs);
@@ -481,11 +484,13 @@ class Replay {
   }
 
   void Warn(const Step& s, std::vector<std::string> ours) {
+    // Said by Pod Security and the decoder.
+    constexpr const char* kElsewhere[] = {"PodSecurity", "allowPrivilegeEscalation != false",
+                                          "unknown field", "duplicate field"};
     std::vector<std::string> theirs;
     for (const std::string& w : s.warnings) {
-      const bool elsewhere = w.find("would violate PodSecurity") != std::string::npos ||
-                             w.find("unknown field") != std::string::npos ||
-                             w.find("duplicate field") != std::string::npos;
+      const bool elsewhere = std::ranges::any_of(
+          kElsewhere, [&](const char* part) { return w.find(part) != std::string::npos; });
       if (!elsewhere) theirs.push_back(w);
     }
     for (std::string& w : ours) {

@@ -167,6 +167,7 @@ void WarnOfNode(Value o, Value old, Warnings& out);
 void WarnOfService(Value o, Value old, Warnings& out);
 void WarnOfEndpoints(Value o, Value old, Warnings& out);
 void WarnOfSecret(Value o, Value old, Warnings& out);
+void WarnOfServiceAccount(Value o, Value old, Warnings& out);
 
 // --- rules_networking.cc
 // ------------------------------------------------------------------------------

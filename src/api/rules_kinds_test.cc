@@ -310,5 +310,17 @@ TEST(WarningsTest, Services) {
   EXPECT_EQ(out, List{"spec.externalName is ignored when spec.type is not \"ExternalName\""});
 }
 
+TEST(WarningsTest, ServiceAccountsOnlyWhenTheAnnotationIsNew) {
+  const auto strict = ParseJson(
+      R"({"metadata":{"annotations":{"kubernetes.io/enforce-mountable-secrets":"true"}}})");
+  Warnings out;
+  WarnOfServiceAccount(strict->root(), strict->root(), out);
+  EXPECT_EQ(out, List{});
+  WarnOfServiceAccount(strict->root(), Value(), out);
+  EXPECT_EQ(out,
+            List{"metadata.annotations[kubernetes.io/enforce-mountable-secrets]: deprecated in "
+                 "v1.32+; prefer separate namespaces to isolate access to mounted secrets"});
+}
+
 }  // namespace
 }  // namespace sextant::api

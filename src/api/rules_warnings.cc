@@ -469,4 +469,14 @@ void WarnOfSecret(Value o, Value, Warnings& out) {
   }
 }
 
+void WarnOfServiceAccount(Value o, Value old, Warnings& out) {
+  constexpr std::string_view kEnforce = "kubernetes.io/enforce-mountable-secrets";
+  if (old["metadata"]["annotations"].Has(kEnforce)) return;
+  if (!o["metadata"]["annotations"].Has(kEnforce)) return;
+  out.push_back(
+      fmt::format("metadata.annotations[{}]: deprecated in v1.32+; prefer separate namespaces to "
+                  "isolate access to mounted secrets",
+                  kEnforce));
+}
+
 }  // namespace sextant::api
