@@ -194,9 +194,11 @@ const Row kRows[] = {
       .validate_update = ValidateWebhooksUpdate, .validate_create = ValidateWebhooksCreate,
       .has_generation = true, .allow_unconditional_update = false}},
   {kAdmission, "validatingadmissionpolicies", {.set_defaults = DefaultAdmissionPolicy,
-      .validate = ValidateValidatingPolicy, .has_generation = true, .allow_unconditional_update = false}},
+      .validate = ValidateValidatingPolicy, .has_generation = true,
+      .allow_unconditional_update = false}},
   {kAdmission, "mutatingadmissionpolicies", {.set_defaults = DefaultAdmissionPolicy,
-      .validate = ValidateMutatingPolicy, .has_generation = true, .allow_unconditional_update = false}},
+      .validate = ValidateMutatingPolicy, .has_generation = true,
+      .allow_unconditional_update = false}},
   {kAdmission, "validatingadmissionpolicybindings", {
       .set_defaults = DefaultAdmissionPolicyBinding, .validate = ValidateValidatingBinding,
       .has_generation = true, .allow_unconditional_update = false}},
@@ -219,7 +221,8 @@ const Row kRows[] = {
       .validate_update = ValidateClaimTemplateUpdate,
       .validate_create = ValidateClaimTemplateCreate, .returns_deleted = true}},
   {kResource, "resourceslices", {.validate = ValidateResourceSlice,
-      .validate_update = ValidateResourceSliceUpdate, .has_generation = true, .returns_deleted = true}},
+      .validate_update = ValidateResourceSliceUpdate, .has_generation = true,
+      .returns_deleted = true}},
   {kResource, "resourcepoolstatusrequests", {.allow_unconditional_update = false,
       .returns_deleted = true}},
 

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "base/base64.h"
 #include "api/rules_kinds.h"
 #include "api/rules_pod.h"
+#include "base/base64.h"
 
 namespace sextant::api {
 namespace {

@@ -71,7 +71,7 @@ Error BadRequest(std::string_view message);
 Error Unauthorized();
 Error Expired(std::string_view message);  // 410 "Expired"
 Error Gone(std::string_view message);     // 410 "Gone"
-Error MethodNotAllowed();  // of a path that is served with other methods
+Error MethodNotAllowed();                 // of a path that is served with other methods
 Error UnsupportedMediaType(std::string_view message);
 Error NotAcceptable(std::string_view message);
 Error RequestEntityTooLarge(std::string_view message);

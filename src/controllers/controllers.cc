@@ -69,9 +69,8 @@ constexpr Row kRows[] = {
     {"volumeattributesclass-protection-controller", "volumeattributesclass-protection-controller",
      [](Deps deps, const ControllersOptions&) { return MakeAttributesClassProtection(deps); }},
     {"resourcequota", "resourcequota-controller",
-     [](Deps deps, const ControllersOptions&) -> std::unique_ptr<Controller> {
-       // Objects of custom kinds are counted by admission, and not counted anew.
-       return std::make_unique<ResourceQuotaController>(deps, api::Registry::Builtin());
+     [](Deps deps, const ControllersOptions& options) -> std::unique_ptr<Controller> {
+       return std::make_unique<ResourceQuotaController>(deps, options.registries());
      }},
     {"namespace", "namespace-controller",
      [](Deps deps, const ControllersOptions& options) -> std::unique_ptr<Controller> {

@@ -111,11 +111,14 @@ TEST_F(StorageProtectionTest, ClaimsStayWhileAPodHasThem) {
 TEST_F(StorageProtectionTest, VolumesStayWhileTheyAreBound) {
   cluster.Create(kVolumes, R"({"metadata":{"name":"v"},"spec":{"capacity":{"storage":"1Gi"},
       "accessModes":["ReadWriteOnce"],"hostPath":{"path":"/x"}}})");
-  cluster.Patch(kVolumes, {"", "v"}, R"({"status":{"phase":"Bound"}})", "status");
+  cluster.Create(kClaims, R"({"metadata":{"name":"c"},"spec":{"accessModes":["ReadWriteOnce"],
+      "storageClassName":"","volumeName":"v","resources":{"requests":{"storage":"1Gi"}}}})");
+  cluster.Settle();
+  ASSERT_EQ(cluster.Get(kVolumes, {"", "v"})["status"]["phase"].AsString(), "Bound");
   cluster.Delete(kVolumes, {"", "v"});
   cluster.Settle();
   EXPECT_TRUE(IsDeleting(cluster.Get(kVolumes, {"", "v"})));
-  cluster.Patch(kVolumes, {"", "v"}, R"({"status":{"phase":"Released"}})", "status");
+  cluster.Delete(kClaims, {"default", "c"});
   cluster.Settle();
   EXPECT_FALSE(cluster.Get(kVolumes, {"", "v"}));
 }

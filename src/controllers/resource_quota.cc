@@ -48,14 +48,17 @@ bool TracksAny(const QuotaKind& kind, Value names) {
 
 }  // namespace
 
-ResourceQuotaController::ResourceQuotaController(Deps deps, const api::Registry& registry)
-    : Reconciler(deps, {.component = "resourcequota-controller"}), quotas_(*this, kQuotas) {
+ResourceQuotaController::ResourceQuotaController(Deps deps,
+                                                 std::shared_ptr<const api::Registry> registry)
+    : Reconciler(deps, {.component = "resourcequota-controller"}),
+      registry_(std::move(registry)),
+      quotas_(*this, kQuotas) {
   Hear(quotas_.cache(), [this](const Change& change) {
     const bool same = change.before && change.after &&
                       Equal(change.before["spec"]["hard"], change.after["spec"]["hard"]);
     if (!same) Enqueue(change.name());
   });
-  for (const Collection& collection : CollectionsOf(registry)) {
+  for (const Collection& collection : CollectionsOf(*registry_)) {
     QuotaKind kind(collection.gvr.group, collection.gvr.resource);
     if (!collection.namespaced || !kind.Counted()) continue;
     auto counted =

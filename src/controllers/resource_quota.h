@@ -14,7 +14,8 @@ namespace sextant::controllers {
 
 class ResourceQuotaController : public Reconciler {
  public:
-  ResourceQuotaController(Deps deps, const api::Registry& registry);
+  // Kinds that are served later, by new CustomResourceDefinitions, are not counted anew.
+  ResourceQuotaController(Deps deps, std::shared_ptr<const api::Registry> registry);
 
  protected:
   void Reconcile(const ObjectName& key, Done done) override;
@@ -31,6 +32,7 @@ class ResourceQuotaController : public Reconciler {
   // What the objects of the quota's namespace take of the resources that it limits.
   api::Amounts Usage(const api::Object& quota);
 
+  const std::shared_ptr<const api::Registry> registry_;  // counted_ points into it
   Writer quotas_;
   std::vector<std::unique_ptr<const Counted>> counted_;
 };

@@ -32,5 +32,4 @@ std::string Hex(std::string_view bytes) {
   return out;
 }
 
-
 }  // namespace sextant::net

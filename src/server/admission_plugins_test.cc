@@ -209,8 +209,11 @@ TEST_F(PluginTest, IngressesTakeTheDefaultClass) {
 
 TEST_F(PluginTest, SignersAskForARightOfTheirOwn) {
   constexpr const char* kRbac = "rbac.authorization.k8s.io";
-  Make("certificates.k8s.io", "certificatesigningrequests", R"({"metadata":{"name":"r"},"spec":{
-      "request":"eA==","signerName":"example.com/a","usages":["client auth"]}})");
+  Make("certificates.k8s.io", "certificatesigningrequests",
+       R"({"metadata":{"name":"r"},"spec":{
+      "request":"LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KZUE9PQotLS0t)"
+       R"(LUVORCBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0K",
+      "signerName":"example.com/a","usages":["client auth"]}})");
   const User user{"approver", "", {}, {}};
   const auto approve = [&] {
     return Change(user, "certificates.k8s.io", "certificatesigningrequests", "r",

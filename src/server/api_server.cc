@@ -233,7 +233,9 @@ void ApiServer::Fixed(const std::shared_ptr<Call>& call) {
   const bool discovery =
       path == "/api" || path == "/apis" || path.starts_with("/api/") || path.starts_with("/apis/");
   const bool version = path == "/version" || path == "/version/";
-  if (!reads && (discovery || version)) return call->Refuse(MethodNotAllowed());
+  const bool known = version || path == "/api" || path == "/apis" ||
+                     (discovery && HasGroup(*call->op.registry, GroupOfPath(path)));
+  if (!reads && known) return call->Refuse(MethodNotAllowed());
   if (health) return Health(call);
   if (version) return Version(call);
   if (path == "/openid/v1/jwks") {
@@ -248,7 +250,8 @@ void ApiServer::Fixed(const std::shared_ptr<Call>& call) {
   if (discovery) {
     auto document = rooms_->discovery->Serve(path, accept, call->op.registry);
     // Of a group that is served a version can be missing; another group is no part of the API.
-    if (!document && document.error().code == 404 && HasGroup(*call->op.registry, GroupOfPath(path))) {
+    if (!document && document.error().code == 404 &&
+        HasGroup(*call->op.registry, GroupOfPath(path))) {
       return call->Refuse(document.error());
     }
     return call->SendDocument(document);

@@ -192,7 +192,7 @@ Status DecodePatch(const net::Request& request, Operation& op) {
                       "application/apply-patch+yaml",
                       kUnknownFormat)));
     }
-    // The real server's router does not let other types through to the kinds that it was built with.
+    // The real server's router does not let other types through to the kinds it was built with.
     Error error = UnsupportedMediaType("415: Unsupported Media Type");
     error.empty_details = true;
     return Fail(std::move(error));

@@ -5,9 +5,9 @@
 #include <map>
 #include <mutex>
 
-#include "base/base64.h"
 #include "api/custom_kind.h"
 #include "api/json.h"
+#include "base/base64.h"
 #include "net/tls.h"
 #include "server/fixed_paths.h"
 #include "server/negotiate.h"

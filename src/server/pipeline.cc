@@ -312,8 +312,12 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
         DeletesDuringUpdate(api::RulesFor(*op_.resource), next->root(), current.root());
     Write write{remove ? Write::Op::kDelete : Write::Op::kUpdate, entry->key, entry->mod_revision,
                 api::ToStored(*next, *op_.resource)};
-    Commit(std::move(write), [](WriteJob& job, Committed committed) {
+    Commit(std::move(write), [remove, last = *std::move(next)](WriteJob& job, Committed committed) {
       if (job.LostRace(committed)) return;
+      // What goes with its last finalizer is answered as it was asked for, before the deletion.
+      if (remove && committed.error == CommitError::kNone) {
+        return job.Finish(ObjectOutcome(job.op_, last));
+      }
       job.Answer(job.op_.info.name, std::move(committed), 200);
     });
   }

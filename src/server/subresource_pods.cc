@@ -338,7 +338,13 @@ void FinalizeNamespace(const SubresourceCall& call, Respond done) {
         } else {
           edit.Root()["spec"].Erase("finalizers");
         }
-        return std::move(edit).Finish(inner.resource->message);
+        Object next = std::move(edit).Finish(inner.resource->message);
+        api::FieldErrors errors;
+        const api::Rules& rules = api::RulesFor(*inner.resource);
+        if (rules.validate) rules.validate(next.root(), errors);
+        if (errors.empty()) return next;
+        return Fail(Invalid(inner.resource->group_version.group, inner.resource->kind,
+                            inner.info.name, errors.Take()));
       },
       std::move(done));
 }

@@ -159,8 +159,7 @@ void PodConditions(Value pod, Mut row) {
   condition.Set("type", "Completed");
   condition.Set("status", "True");
   condition.Set("reason", phase);
-  condition.Set("message",
-                succeeded ? "The pod has completed successfully." : "The pod failed.");
+  condition.Set("message", succeeded ? "The pod has completed successfully." : "The pod failed.");
 }
 void PodStatus(Value pod, Time, Mut out) { out.SetString(Summarise(pod).reason); }
 

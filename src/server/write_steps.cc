@@ -505,9 +505,8 @@ bool SetCollectorFinalizers(const DeleteRequest& request, bool orphans_by_defaul
   const bool said = !request.propagation.empty();
   const bool orphan_before = Contains(old["finalizers"], kOrphanFinalizer);
   const bool foreground_before = Contains(old["finalizers"], kForegroundFinalizer);
-  const bool orphan =
-      said ? request.propagation == "Orphan"
-           : orphan_before || (orphans_by_default && !foreground_before);
+  const bool orphan = said ? request.propagation == "Orphan"
+                           : orphan_before || (orphans_by_default && !foreground_before);
   const bool foreground = said ? request.propagation == "Foreground" : foreground_before;
   std::vector<std::string> next;
   for (Value finalizer : old["finalizers"].items()) {
