@@ -179,7 +179,12 @@ void SpecToV2(Value object, Mut root) {
     metric["resource"]["target"]["averageUtilization"].Set(number);
   }
   const Object behavior = ParsedAnnotation(object, kBehavior);
-  if (behavior && !behavior.root().empty()) LowerNames(behavior.root(), spec["behavior"]);
+  if (behavior && !behavior.root().empty()) {
+    Editor lowered;
+    lowered.Keep(behavior);  // its texts are shared until Finish
+    LowerNames(behavior.root(), lowered.Root());
+    spec["behavior"].Set(std::move(lowered).Finish());
+  }
 }
 
 void StatusToV2(Value object, Mut root) {
