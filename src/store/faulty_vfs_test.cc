@@ -359,7 +359,8 @@ class FaultyVfsTest : public ::testing::Test {
     std::vector<char> memory(static_cast<size_t>(vfs->szOsFile));
     auto* file = reinterpret_cast<sqlite3_file*>(memory.data());
     int flags = 0;
-    ASSERT_EQ(vfs->xOpen(vfs, (dir.path() + "/f-wal").c_str(), file,
+    const std::string path = dir.path() + "/f-wal";  // the file keeps the pointer
+    ASSERT_EQ(vfs->xOpen(vfs, path.c_str(), file,
                          SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_WAL, &flags),
               SQLITE_OK);
     const std::string old(1024, 'o'), first(1024, '1'), second(1024, '2');
