@@ -2,16 +2,16 @@
 
 namespace sextant::api {
 
-bool IsDefaultStorageClass(Value metadata) {
-  const Value annotations = metadata["annotations"];
-  return annotations["storageclass.kubernetes.io/is-default-class"].AsString() == "true" ||
-         annotations["storageclass.beta.kubernetes.io/is-default-class"].AsString() == "true";
+bool IsDefaultClass(Value metadata, std::span<const std::string_view> marks) {
+  for (std::string_view mark : marks)
+    if (metadata["annotations"][mark].AsString() == "true") return true;
+  return false;
 }
 
-Object DefaultStorageClass(const std::vector<Object>& classes) {
+Object DefaultClass(const std::vector<Object>& classes, std::span<const std::string_view> marks) {
   Object best;
   for (const Object& one : classes) {
-    if (!IsDefaultStorageClass(one["metadata"])) continue;
+    if (!IsDefaultClass(one["metadata"], marks)) continue;
     // Times are RFC 3339 in UTC: they compare as text.
     const std::string_view made = one["metadata"]["creationTimestamp"].AsString();
     const std::string_view best_made = best["metadata"]["creationTimestamp"].AsString();

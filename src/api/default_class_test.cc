@@ -16,16 +16,15 @@ Object Class(std::string_view name, std::string_view made, std::string_view anno
   return *object;
 }
 
-constexpr std::string_view kMark = "storageclass.kubernetes.io/is-default-class";
-constexpr std::string_view kBeta = "storageclass.beta.kubernetes.io/is-default-class";
+constexpr auto& kMarks = kDefaultStorageMarks;
 
 TEST(DefaultClassTest, TheNewestThatIsMarked) {
-  EXPECT_FALSE(DefaultStorageClass({}));
-  EXPECT_FALSE(DefaultStorageClass({Class("a", "2026-01-01T00:00:00Z", "other")}));
+  EXPECT_FALSE(DefaultClass({}, kMarks));
+  EXPECT_FALSE(DefaultClass({Class("a", "2026-01-01T00:00:00Z", "other")}, kMarks));
   const std::vector<Object> classes = {
-      Class("b", "2026-01-02T00:00:00Z", kMark), Class("a", "2026-01-02T00:00:00Z", kBeta),
-      Class("c", "2026-01-01T00:00:00Z", kMark), Class("d", "2026-01-03T00:00:00Z", "other")};
-  EXPECT_EQ(DefaultStorageClass(classes).name(), "a");
+      Class("b", "2026-01-02T00:00:00Z", kMarks[0]), Class("a", "2026-01-02T00:00:00Z", kMarks[1]),
+      Class("c", "2026-01-01T00:00:00Z", kMarks[0]), Class("d", "2026-01-03T00:00:00Z", "other")};
+  EXPECT_EQ(DefaultClass(classes, kMarks).name(), "a");
 }
 
 }  // namespace

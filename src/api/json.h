@@ -57,6 +57,8 @@ struct TypeMeta {
 // apiVersion and kind of an object, whatever else it holds; also finds all syntax errors. Message
 // as the API server's: "couldn't get version/kind; json parse error: ...".
 Result<TypeMeta> PeekTypeMeta(std::string_view text);
+// The object with this type if it lacks its kind or its apiVersion.
+Object WithTypeMeta(Object object, const TypeMeta& meta, const Message& message);
 
 struct JsonStyle {
   int indent = 0;               // spaces per level; 0: compact, one line

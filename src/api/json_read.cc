@@ -723,4 +723,12 @@ Result<TypeMeta> PeekTypeMeta(std::string_view text) {
   return TypeMeta{std::string(doc->api_version()), std::string(doc->kind())};
 }
 
+Object WithTypeMeta(Object object, const TypeMeta& meta, const Message& message) {
+  if (!object.kind().empty() && !object.api_version().empty()) return object;
+  Editor edit(object);
+  edit.Root().Set("kind", meta.kind);
+  edit.Root().Set("apiVersion", meta.api_version);
+  return std::move(edit).Finish(&message);
+}
+
 }  // namespace sextant::api

@@ -165,15 +165,6 @@ Status CheckKind(Value tree, const Object& current, const Registry& registry) {
   return Fail(BadRequest(UnknownConversion(have, want)));
 }
 
-// A patch may take these away; they are the object's all the same.
-Object WithType(Object object, const Object& current, const Message& message) {
-  if (!object.kind().empty() && !object.api_version().empty()) return object;
-  Editor edit(object);
-  edit.Root().Set("kind", current.kind());
-  edit.Root().Set("apiVersion", current.api_version());
-  return std::move(edit).Finish(&message);
-}
-
 }  // namespace
 
 std::string GoPrint(Value v) {
@@ -238,7 +229,9 @@ Result<Object> ApplyPatch(const Object& current, const Message& message,
       DecodeTree(tree.root(), message,
                  {.strict = &unknown, .unstructured = request.type == PatchType::kStrategic});
   if (!decoded) return Fail(WrongResult(shown(), decoded.error().message));
-  decoded = WithType(*std::move(decoded), current, message);
+  // A patch may take its type away; it is the object's all the same.
+  const TypeMeta type{std::string(current.api_version()), std::string(current.kind())};
+  decoded = WithTypeMeta(*std::move(decoded), type, message);
   if (!Checks(request)) return decoded;
   for (std::string& e : unknown.errors) strict.errors.push_back(std::move(e));
   if (strict.errors.empty()) return decoded;

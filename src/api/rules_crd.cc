@@ -18,10 +18,12 @@
 #include "api/custom_kind.h"
 #include "api/json.h"
 #include "api/json_path.h"
+#include "api/lists.h"
 #include "api/rules_kinds.h"
 #include "api/schema_formats.h"
 #include "api/schema_node.h"
 #include "base/clock.h"
+#include "base/ascii.h"
 #include "base/quote.h"
 
 namespace sextant::api {
@@ -29,13 +31,6 @@ namespace {
 
 constexpr size_t kMaxSelectable = 8;
 constexpr std::string_view kApproval = "api-approved.kubernetes.io";
-
-std::string Lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-  return out;
-}
 
 bool AlikeInAll(Value versions, std::string_view member) {
   for (Value version : versions.items())
@@ -49,19 +44,13 @@ Value StorageVersion(Value spec) {
   return {};
 }
 
-bool Holds(Value list, std::string_view text) {
-  for (Value item : list.items())
-    if (item.AsString() == text) return true;
-  return false;
-}
-
 void Label(std::string_view text, const At& at, FieldErrors& errors) {
   const Complaints why = IsDns1035Label(text);
   if (!why.empty()) errors.InvalidText(at, text, fmt::format("{}", fmt::join(why, ",")));
 }
 
 void MixedCaseLabel(std::string_view text, const At& at, FieldErrors& errors) {
-  const Complaints why = IsDns1035Label(Lower(text));
+  const Complaints why = IsDns1035Label(AsciiLower(text));
   if (why.empty()) return;
   errors.InvalidText(
       at, text,
@@ -529,7 +518,7 @@ void WarnOfGaps(Value o, Value old, std::vector<std::string>& out) {
 void DefaultCrd(Mut o) {
   const Mut names = o["spec"]["names"];
   const std::string kind(names["kind"].AsString());
-  if (names["singular"].AsString().empty()) names.Set("singular", Lower(kind));
+  if (names["singular"].AsString().empty()) names.Set("singular", AsciiLower(kind));
   if (names["listKind"].AsString().empty() && !kind.empty()) names.Set("listKind", kind + "List");
   const Mut conversion = o["spec"]["conversion"];
   if (!conversion) return conversion.Set("strategy", "None");

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "api/lists.h"
 #include "api/rules_kinds.h"
 #include "api/rules_pod.h"
 
@@ -16,13 +17,6 @@ constexpr int64_t kMaxTimeoutS = 30;
 constexpr size_t kMaxAuditAnnotations = 20;
 constexpr Words kFailurePolicies = {"Fail", "Ignore"};
 constexpr Words kMatchPolicies = {"Equivalent", "Exact"};
-
-bool Holds(Value list, std::string_view text) {
-  for (Value v : list.items()) {
-    if (v.AsString() == text) return true;
-  }
-  return false;
-}
 
 // A list where "*" stands alone; the items must not be "" unless said otherwise.
 void ValidateWildList(Value list, bool blank_ok, const char* what, const At& at,

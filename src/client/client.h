@@ -33,6 +33,13 @@ struct Gvr {
 
 inline constexpr Gvr kPods{"", "v1", "pods"};
 inline constexpr Gvr kNodes{"", "v1", "nodes"};
+inline constexpr Gvr kServices{"", "v1", "services"};
+inline constexpr Gvr kEndpoints{"", "v1", "endpoints"};
+inline constexpr Gvr kEndpointSlices{"discovery.k8s.io", "v1", "endpointslices"};
+inline constexpr Gvr kPersistentVolumes{"", "v1", "persistentvolumes"};
+inline constexpr Gvr kPersistentVolumeClaims{"", "v1", "persistentvolumeclaims"};
+inline constexpr Gvr kStorageClasses{"storage.k8s.io", "v1", "storageclasses"};
+inline constexpr Gvr kPodDisruptionBudgets{"policy", "v1", "poddisruptionbudgets"};
 inline constexpr Gvr kNamespaces{"", "v1", "namespaces"};
 inline constexpr Gvr kConfigMaps{"", "v1", "configmaps"};
 inline constexpr Gvr kSecrets{"", "v1", "secrets"};

@@ -12,16 +12,13 @@ using api::Object;
 using testing::Cluster;
 using ::testing::ElementsAre;
 
-constexpr Gvr kSlices{"discovery.k8s.io", "v1", "endpointslices"};
-constexpr Gvr kEndpoints{"", "v1", "endpoints"};
-constexpr Gvr kBudgets{"policy", "v1", "poddisruptionbudgets"};
 constexpr Gvr kClusterRoles{"rbac.authorization.k8s.io", "v1", "clusterroles"};
 
 class ServicesTest : public ::testing::Test {
  protected:
   ServicesTest() {
     cluster.AddNode("node-1");
-    cluster.Create(testing::kServices, R"({"metadata":{"name":"web"},"spec":{
+    cluster.Create(client::kServices, R"({"metadata":{"name":"web"},"spec":{
       "selector":{"app":"web"},"clusterIP":"None","ports":[{"port":80,"targetPort":"http"}]}})");
   }
   void Pod(const std::string& name, const std::string& ip) {
@@ -35,7 +32,7 @@ class ServicesTest : public ::testing::Test {
                   "status");
   }
   Object Slice() {
-    const auto slices = cluster.List(kSlices, "default");
+    const auto slices = cluster.List(client::kEndpointSlices, "default");
     EXPECT_EQ(slices.size(), 1U);
     return slices.empty() ? Object() : slices[0];
   }
@@ -64,13 +61,13 @@ TEST_F(ServicesTest, SlicesFollowPods) {
 
 TEST_F(ServicesTest, EndpointsFollowPodsAndGoWithTheService) {
   Pod("a", "10.0.0.1");
-  const Object endpoints = cluster.Get(kEndpoints, {"default", "web"});
+  const Object endpoints = cluster.Get(client::kEndpoints, {"default", "web"});
   ASSERT_EQ(endpoints["subsets"].size(), 1U);
   EXPECT_EQ(endpoints["subsets"].at(0)["addresses"].at(0)["ip"].AsString(), "10.0.0.1");
   EXPECT_EQ(endpoints["subsets"].at(0)["ports"].at(0)["port"].AsInt(), 8080);
-  cluster.Delete(testing::kServices, {"default", "web"});
-  EXPECT_FALSE(cluster.Get(kEndpoints, {"default", "web"}));
-  EXPECT_TRUE(cluster.List(kSlices, "default").empty());
+  cluster.Delete(client::kServices, {"default", "web"});
+  EXPECT_FALSE(cluster.Get(client::kEndpoints, {"default", "web"}));
+  EXPECT_TRUE(cluster.List(client::kEndpointSlices, "default").empty());
 }
 
 TEST(DisruptionTest, CountsWhatMayBeTakenAway) {
@@ -79,10 +76,10 @@ TEST(DisruptionTest, CountsWhatMayBeTakenAway) {
   cluster.Create(client::kDeployments, R"({"metadata":{"name":"web"},"spec":{"replicas":4,
     "selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},
     "spec":{"containers":[{"name":"c","image":"i"}]}}}})");
-  cluster.Create(kBudgets, R"({"metadata":{"name":"web"},"spec":{"maxUnavailable":"50%",
+  cluster.Create(client::kPodDisruptionBudgets, R"({"metadata":{"name":"web"},"spec":{"maxUnavailable":"50%",
     "selector":{"matchLabels":{"app":"web"}}}})");
   cluster.Play();
-  const Object budget = cluster.Get(kBudgets, {"default", "web"});
+  const Object budget = cluster.Get(client::kPodDisruptionBudgets, {"default", "web"});
   const api::Value status = budget["status"];
   EXPECT_EQ(status["expectedPods"].AsInt(), 4);
   EXPECT_EQ(status["currentHealthy"].AsInt(), 4);

@@ -16,7 +16,6 @@ using api::Mut;
 using api::Object;
 using api::Value;
 
-constexpr Gvr kBudgets{"policy", "v1", "poddisruptionbudgets"};
 constexpr Duration kDeletionTimeout =
     2min;  // an evicted Pod that is not deleted by then counts again
 
@@ -24,7 +23,7 @@ constexpr Duration kDeletionTimeout =
 
 DisruptionController::DisruptionController(Deps deps)
     : Reconciler(deps, {.component = "controllermanager"}),
-      budgets_(*this, kBudgets),
+      budgets_(*this, client::kPodDisruptionBudgets),
       pods_(Use(client::kPods)),
       replica_sets_(Use(client::kReplicaSets)),
       deployments_(Use(client::kDeployments)),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "api/lists.h"
 #include "controllers/objects.h"
 
 namespace sextant::controllers {
@@ -17,9 +18,7 @@ constexpr std::string_view kOrphan = "orphan";
 constexpr Gvr kDefinitions = {"apiextensions.k8s.io", "v1", "customresourcedefinitions"};
 
 bool HasFinalizer(const Object& object, std::string_view wanted) {
-  for (Value finalizer : object["metadata"]["finalizers"].items())
-    if (finalizer.AsString() == wanted) return true;
-  return false;
+  return api::Holds(object["metadata"]["finalizers"], wanted);
 }
 
 bool WaitsForDependents(const Object& object) {

@@ -66,9 +66,9 @@ Object VolumeFor(const Object& claim, const Object& storage_class, const Object&
 
 LocalPathProvisioner::LocalPathProvisioner(Deps deps)
     : Reconciler(deps, {.component = "rancher.io/local-path_simulated"}),
-      claims_(*this, kClaims),
-      volumes_(*this, kVolumes),
-      classes_(Use(kStorageClasses)),
+      claims_(*this, client::kPersistentVolumeClaims),
+      volumes_(*this, client::kPersistentVolumes),
+      classes_(Use(client::kStorageClasses)),
       nodes_(Use(client::kNodes)) {
   Hear(claims_.cache(), [this](const Change& change) { Enqueue(change.name()); });
   Hear(volumes_.cache(), [this](const Change& change) { Enqueue(change.name()); });

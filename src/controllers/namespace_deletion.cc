@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "api/lists.h"
 #include "controllers/objects.h"
 
 namespace sextant::controllers {
@@ -20,9 +21,7 @@ constexpr Duration kLookAgain = 2s;
 constexpr std::string_view kFinalizer = "kubernetes";
 
 bool HasFinalizer(const Object& space) {
-  for (Value finalizer : space["spec"]["finalizers"].items())
-    if (finalizer.AsString() == kFinalizer) return true;
-  return false;
+  return api::Holds(space["spec"]["finalizers"], kFinalizer);
 }
 
 std::string JoinTexts(const std::vector<std::string>& texts) {

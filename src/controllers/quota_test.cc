@@ -14,8 +14,6 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 
 constexpr Gvr kQuotas{"", "v1", "resourcequotas"};
-constexpr Gvr kClaims{"", "v1", "persistentvolumeclaims"};
-constexpr Gvr kVolumes{"", "v1", "persistentvolumes"};
 
 class QuotaTest : public ::testing::Test {
  protected:
@@ -94,33 +92,33 @@ class StorageProtectionTest : public ::testing::Test {
 };
 
 TEST_F(StorageProtectionTest, ClaimsStayWhileAPodHasThem) {
-  cluster.Create(kClaims, R"({"metadata":{"name":"c"},"spec":{"accessModes":["ReadWriteOnce"],
+  cluster.Create(client::kPersistentVolumeClaims, R"({"metadata":{"name":"c"},"spec":{"accessModes":["ReadWriteOnce"],
       "resources":{"requests":{"storage":"1Gi"}}}})");
   cluster.Create(client::kPods, R"({"metadata":{"name":"p"},"spec":{"containers":[
       {"name":"c","image":"i"}],"volumes":[{"name":"v","persistentVolumeClaim":
       {"claimName":"c"}}]}})");
   cluster.Play();
-  cluster.Delete(kClaims, {"default", "c"});
+  cluster.Delete(client::kPersistentVolumeClaims, {"default", "c"});
   cluster.Settle();
-  EXPECT_TRUE(IsDeleting(cluster.Get(kClaims, {"default", "c"})));
+  EXPECT_TRUE(IsDeleting(cluster.Get(client::kPersistentVolumeClaims, {"default", "c"})));
   cluster.Delete(client::kPods, {"default", "p"});
   cluster.Play();
-  EXPECT_FALSE(cluster.Get(kClaims, {"default", "c"}));
+  EXPECT_FALSE(cluster.Get(client::kPersistentVolumeClaims, {"default", "c"}));
 }
 
 TEST_F(StorageProtectionTest, VolumesStayWhileTheyAreBound) {
-  cluster.Create(kVolumes, R"({"metadata":{"name":"v"},"spec":{"capacity":{"storage":"1Gi"},
+  cluster.Create(client::kPersistentVolumes, R"({"metadata":{"name":"v"},"spec":{"capacity":{"storage":"1Gi"},
       "accessModes":["ReadWriteOnce"],"hostPath":{"path":"/x"}}})");
-  cluster.Create(kClaims, R"({"metadata":{"name":"c"},"spec":{"accessModes":["ReadWriteOnce"],
+  cluster.Create(client::kPersistentVolumeClaims, R"({"metadata":{"name":"c"},"spec":{"accessModes":["ReadWriteOnce"],
       "storageClassName":"","volumeName":"v","resources":{"requests":{"storage":"1Gi"}}}})");
   cluster.Settle();
-  ASSERT_EQ(cluster.Get(kVolumes, {"", "v"})["status"]["phase"].AsString(), "Bound");
-  cluster.Delete(kVolumes, {"", "v"});
+  ASSERT_EQ(cluster.Get(client::kPersistentVolumes, {"", "v"})["status"]["phase"].AsString(), "Bound");
+  cluster.Delete(client::kPersistentVolumes, {"", "v"});
   cluster.Settle();
-  EXPECT_TRUE(IsDeleting(cluster.Get(kVolumes, {"", "v"})));
-  cluster.Delete(kClaims, {"default", "c"});
+  EXPECT_TRUE(IsDeleting(cluster.Get(client::kPersistentVolumes, {"", "v"})));
+  cluster.Delete(client::kPersistentVolumeClaims, {"default", "c"});
   cluster.Settle();
-  EXPECT_FALSE(cluster.Get(kVolumes, {"", "v"}));
+  EXPECT_FALSE(cluster.Get(client::kPersistentVolumes, {"", "v"}));
 }
 
 }  // namespace

@@ -16,9 +16,6 @@ using api::Mut;
 using api::Object;
 using api::Value;
 
-constexpr Gvr kServices{"", "v1", "services"};
-constexpr Gvr kSlices{"discovery.k8s.io", "v1", "endpointslices"};
-constexpr Gvr kEndpoints{"", "v1", "endpoints"};
 constexpr size_t kPerSlice = 100;    // endpoints in one slice
 constexpr size_t kPerSubset = 1000;  // addresses in Endpoints, all in all
 constexpr std::string_view kServiceName = "kubernetes.io/service-name";
@@ -112,7 +109,7 @@ class ServiceReconciler : public Reconciler {
  public:
   ServiceReconciler(Deps deps, std::string component)
       : Reconciler(deps, {.component = std::move(component)}),
-        services_(Use(kServices)),
+        services_(Use(client::kServices)),
         pods_(Use(client::kPods)) {
     Hear(services_, [this](const Change& change) { Enqueue(change.name()); });
     Hear(pods_, [this](const Change& change) {
@@ -138,7 +135,7 @@ class EndpointSliceController : public ServiceReconciler {
   explicit EndpointSliceController(Deps deps)
       : ServiceReconciler(deps, "endpoint-slice-controller"),
         nodes_(Use(client::kNodes)),
-        slices_(*this, kSlices) {
+        slices_(*this, client::kEndpointSlices) {
     slices_.cache().AddIndex("service",
                              [](const Object& slice) { return std::vector{ServiceOf(slice)}; });
     Hear(slices_.cache(), [this](const Change& change) {
@@ -256,7 +253,7 @@ class EndpointSliceController : public ServiceReconciler {
 class EndpointsController : public ServiceReconciler {
  public:
   explicit EndpointsController(Deps deps)
-      : ServiceReconciler(deps, "endpoint-controller"), endpoints_(*this, kEndpoints) {
+      : ServiceReconciler(deps, "endpoint-controller"), endpoints_(*this, client::kEndpoints) {
     Hear(endpoints_.cache(), [this](const Change& change) { Enqueue(change.name()); });
   }
 

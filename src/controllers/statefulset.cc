@@ -13,7 +13,6 @@ using api::Mut;
 using api::Object;
 using api::Value;
 
-constexpr Gvr kClaims{"", "v1", "persistentvolumeclaims"};
 
 // The number at the end of a Pod's name, if the rest is the set's.
 std::optional<int64_t> OrdinalOf(std::string_view set, std::string_view pod) {
@@ -77,7 +76,7 @@ StatefulSetController::StatefulSetController(Deps deps)
     : Reconciler(deps, {.component = "statefulset-controller"}),
       sets_(*this, client::kStatefulSets),
       pods_(*this, client::kPods),
-      claims_(*this, kClaims),
+      claims_(*this, client::kPersistentVolumeClaims),
       revisions_(*this, client::kControllerRevisions) {
   AddOwnerIndex(pods_.cache());
   AddOwnerIndex(revisions_.cache());

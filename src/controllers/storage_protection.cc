@@ -14,8 +14,6 @@ using api::Mut;
 using api::Object;
 using api::Value;
 
-constexpr Gvr kClaims{"", "v1", "persistentvolumeclaims"};
-constexpr Gvr kVolumes{"", "v1", "persistentvolumes"};
 constexpr Gvr kAttributesClasses{"storage.k8s.io", "v1", "volumeattributesclasses"};
 
 class Protection : public Reconciler {
@@ -79,7 +77,7 @@ std::vector<std::string> ClaimsOf(const Object& pod) {
 class ClaimProtection : public Protection {
  public:
   explicit ClaimProtection(Deps deps)
-      : Protection(deps, "pvc-protection-controller", kClaims, "kubernetes.io/pvc-protection"),
+      : Protection(deps, "pvc-protection-controller", client::kPersistentVolumeClaims, "kubernetes.io/pvc-protection"),
         pods_(Use(client::kPods)) {
     pods_.AddIndex(kIndex, [](const Object& pod) {
       std::vector<std::string> keys;
@@ -116,7 +114,7 @@ class ClaimProtection : public Protection {
 class VolumeProtection : public Protection {
  public:
   explicit VolumeProtection(Deps deps)
-      : Protection(deps, "pv-protection-controller", kVolumes, "kubernetes.io/pv-protection") {}
+      : Protection(deps, "pv-protection-controller", client::kPersistentVolumes, "kubernetes.io/pv-protection") {}
 
  protected:
   bool IsUsed(const Object& volume) override {
@@ -141,7 +139,7 @@ class AttributesClassProtection : public Protection {
   explicit AttributesClassProtection(Deps deps)
       : Protection(deps, "volumeattributesclass-protection-controller", kAttributesClasses,
                    "kubernetes.io/vac-protection"),
-        users_{&Use(kClaims), &Use(kVolumes)} {
+        users_{&Use(client::kPersistentVolumeClaims), &Use(client::kPersistentVolumes)} {
     for (client::Informer* informer : users_) {
       informer->AddIndex(kIndex, ClassesOf);
       Hear(*informer, [this](const Change& change) {

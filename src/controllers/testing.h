@@ -19,7 +19,6 @@
 
 namespace sextant::controllers::testing {
 
-inline constexpr Gvr kServices{"", "v1", "services"};
 
 class Cluster : private server::LocalExtras {
  public:

@@ -45,9 +45,9 @@ std::string WhyNotDeleted(const Object& volume) {
 
 VolumeBinder::VolumeBinder(Deps deps)
     : Reconciler(deps, {.component = "persistentvolume-controller", .parallel = 1}),
-      claims_(*this, kClaims),
-      volumes_(*this, kVolumes),
-      classes_(Use(kStorageClasses)),
+      claims_(*this, client::kPersistentVolumeClaims),
+      volumes_(*this, client::kPersistentVolumes),
+      classes_(Use(client::kStorageClasses)),
       pods_(Use(client::kPods)) {
   Hear(claims_.cache(), [this](const Change& change) {
     Enqueue(change.name());
@@ -144,7 +144,7 @@ void VolumeBinder::SyncBound(const Object& claim, const Ends& join) {
 
 bool VolumeBinder::TakeDefaultClass(const Object& claim, const Ends& join) {
   if (claim["spec"]["storageClassName"] || !StorageClassOf(claim).empty()) return false;
-  const Object found = api::DefaultStorageClass(classes_.List());
+  const Object found = api::DefaultClass(classes_.List(), api::kDefaultStorageMarks);
   if (!found) return false;
   Editor edit(claim);
   edit["spec"].Set("storageClassName", found.name());
@@ -248,7 +248,7 @@ void VolumeBinder::SyncVolume(const Object& volume, const Ends& join) {
   if (claim && claim.uid() == uid) return SyncClaimed(volume, claim, join);
   if (PhaseOf(volume) == "Released" || PhaseOf(volume) == "Failed") return Reclaim(volume, join);
   // The cache may lag behind: the server has the last word.
-  client().Get(kClaims, name, Guarded([this, name, uid, volume, join](Result<Object> found) {
+  client().Get(client::kPersistentVolumeClaims, name, Guarded([this, name, uid, volume, join](Result<Object> found) {
                  if (found && found->uid() == uid) return;  // its event is on the way
                  if (!found && found.error().code != 404) return join->Failed(found.error());
                  Release(volume, join);

@@ -27,13 +27,13 @@ class VolumesTest : public ::testing::Test {
 
   // `more` goes into the spec: "" or "\"volumeName\":\"pv\",".
   void Claim(const std::string& name, const std::string& more = "", std::string_view size = "1Gi") {
-    cluster.Create(kClaims, fmt::format(R"({{"metadata":{{"name":"{}"}},"spec":{{{}"accessModes":[
+    cluster.Create(client::kPersistentVolumeClaims, fmt::format(R"({{"metadata":{{"name":"{}"}},"spec":{{{}"accessModes":[
       "ReadWriteOnce"],"resources":{{"requests":{{"storage":"{}"}}}}}}}})",
                                         name, more, size));
   }
   void Volume(const std::string& name, std::string_view size, const std::string& more = "",
               std::string_view source = R"("nfs":{"server":"s","path":"/"})") {
-    cluster.Create(kVolumes, fmt::format(R"({{"metadata":{{"name":"{}"}},"spec":{{{}"capacity":{{
+    cluster.Create(client::kPersistentVolumes, fmt::format(R"({{"metadata":{{"name":"{}"}},"spec":{{{}"capacity":{{
       "storage":"{}"}},"accessModes":["ReadWriteOnce"],{}}}}})",
                                          name, more, size, source));
   }
@@ -47,15 +47,15 @@ class VolumesTest : public ::testing::Test {
   // As the scheduler does it before it binds a Pod.
   void SelectNode(const std::string& claim) {
     cluster.Patch(
-        kClaims, {"default", claim},
+        client::kPersistentVolumeClaims, {"default", claim},
         fmt::format(R"({{"metadata":{{"annotations":{{"{}":"node-1"}}}}}})", kSelectedNode));
   }
-  Object GetClaim(const std::string& name) { return cluster.Get(kClaims, {"default", name}); }
-  Object GetVolume(const std::string& name) { return cluster.Get(kVolumes, {"", name}); }
+  Object GetClaim(const std::string& name) { return cluster.Get(client::kPersistentVolumeClaims, {"default", name}); }
+  Object GetVolume(const std::string& name) { return cluster.Get(client::kPersistentVolumes, {"", name}); }
   std::string Phase(const Object& object) {
     return std::string(object["status"]["phase"].AsString("gone"));
   }
-  void Delete(const std::string& claim) { cluster.Delete(kClaims, {"default", claim}); }
+  void Delete(const std::string& claim) { cluster.Delete(client::kPersistentVolumeClaims, {"default", claim}); }
 
   Cluster cluster;
 };
@@ -92,11 +92,11 @@ TEST_F(VolumesTest, AClaimWaitsForAVolumeAndTellsWhy) {
 
 TEST_F(VolumesTest, AccessModeClassAndSelectorMustFit) {
   Volume("fast", "1Gi", R"("storageClassName":"fast",)");
-  cluster.Create(kVolumes, R"({"metadata":{"name":"many"},"spec":{"capacity":{"storage":"1Gi"},
+  cluster.Create(client::kPersistentVolumes, R"({"metadata":{"name":"many"},"spec":{"capacity":{"storage":"1Gi"},
     "accessModes":["ReadWriteMany"],"nfs":{"server":"s","path":"/"}}})");
   Claim("data");
   EXPECT_EQ(Phase(GetClaim("data")), "Pending");
-  cluster.Create(kVolumes, R"({"metadata":{"name":"red","labels":{"c":"red"}},"spec":{"capacity":{
+  cluster.Create(client::kPersistentVolumes, R"({"metadata":{"name":"red","labels":{"c":"red"}},"spec":{"capacity":{
     "storage":"1Gi"},"accessModes":["ReadWriteOnce","ReadWriteMany"],
     "nfs":{"server":"s","path":"/"}}})");
   EXPECT_EQ(GetClaim("data")["spec"]["volumeName"].AsString(), "red");
@@ -144,9 +144,9 @@ TEST_F(VolumesTest, AReleasedVolumeIsKeptOrFailsByItsPolicy) {
 TEST_F(VolumesTest, AClaimThatLostItsVolumeSaysSo) {
   Volume("pv", "1Gi");
   Claim("data");
-  cluster.Delete(kVolumes, {"", "pv"});
+  cluster.Delete(client::kPersistentVolumes, {"", "pv"});
   EXPECT_TRUE(GetVolume("pv"));  // a bound volume stays
-  cluster.Patch(kVolumes, {"", "pv"}, R"({"metadata":{"finalizers":null}})");
+  cluster.Patch(client::kPersistentVolumes, {"", "pv"}, R"({"metadata":{"finalizers":null}})");
   EXPECT_FALSE(GetVolume("pv"));
   EXPECT_EQ(Phase(GetClaim("data")), "Lost");
   EXPECT_THAT(cluster.Events("data"), Contains(HasSubstr("ClaimLost: Bound claim has lost its")));
@@ -178,14 +178,14 @@ TEST_F(VolumesTest, APodThatHasNoNodeKeepsNoClaim) {
 // ---- the class `standard`
 
 TEST_F(VolumesTest, TheDefaultClassMakesAVolumeWhereThePodIs) {
-  cluster.Create(kStorageClasses, kStandard);
+  cluster.Create(client::kStorageClasses, kStandard);
   Claim("data");
   EXPECT_EQ(GetClaim("data")["spec"]["storageClassName"].AsString(), "standard");
   EXPECT_EQ(Phase(GetClaim("data")), "Pending");
   EXPECT_THAT(cluster.Events("data"),
               Contains("WaitForFirstConsumer: waiting for first consumer to be created before "
                        "binding"));
-  EXPECT_THAT(cluster.List(kVolumes), IsEmpty());
+  EXPECT_THAT(cluster.List(client::kPersistentVolumes), IsEmpty());
   Pod("user", "data");
   SelectNode("data");
   const Object claim = GetClaim("data");
@@ -207,25 +207,25 @@ TEST_F(VolumesTest, TheDefaultClassMakesAVolumeWhereThePodIs) {
 }
 
 TEST_F(VolumesTest, AProvisionedVolumeGoesWithItsClaim) {
-  cluster.Create(kStorageClasses, kStandard);
+  cluster.Create(client::kStorageClasses, kStandard);
   Claim("data");
   SelectNode("data");
-  ASSERT_EQ(cluster.List(kVolumes).size(), 1U);
+  ASSERT_EQ(cluster.List(client::kPersistentVolumes).size(), 1U);
   Delete("data");
   EXPECT_FALSE(GetClaim("data"));
-  EXPECT_THAT(cluster.List(kVolumes), IsEmpty());
+  EXPECT_THAT(cluster.List(client::kPersistentVolumes), IsEmpty());
 }
 
 TEST_F(VolumesTest, AnOlderClaimTakesAClassThatBecomesTheDefault) {
   Claim("data");
   Claim("none", R"("storageClassName":"",)");
-  cluster.Create(kStorageClasses, kStandard);
+  cluster.Create(client::kStorageClasses, kStandard);
   EXPECT_EQ(GetClaim("data")["spec"]["storageClassName"].AsString(), "standard");
   EXPECT_EQ(GetClaim("none")["spec"]["storageClassName"].AsString("absent"), "");
 }
 
 TEST_F(VolumesTest, WhatTheProvisionerCannotMakeIsTold) {
-  cluster.Create(kStorageClasses, R"({"metadata":{"name":"now"},
+  cluster.Create(client::kStorageClasses, R"({"metadata":{"name":"now"},
     "provisioner":"rancher.io/local-path","volumeBindingMode":"Immediate"})");
   Claim("data", R"("storageClassName":"now",)");
   EXPECT_THAT(cluster.Events("data"),
@@ -234,7 +234,7 @@ TEST_F(VolumesTest, WhatTheProvisionerCannotMakeIsTold) {
   Claim("lost", R"("storageClassName":"nowhere",)");
   EXPECT_THAT(cluster.Events("lost"),
               Contains("ProvisioningFailed: storageclass.storage.k8s.io \"nowhere\" not found"));
-  EXPECT_THAT(cluster.List(kVolumes), IsEmpty());
+  EXPECT_THAT(cluster.List(client::kPersistentVolumes), IsEmpty());
 }
 
 }  // namespace

@@ -21,8 +21,6 @@ struct Fetching {
   }
 };
 
-constexpr client::Gvr kClaims{"", "v1", "persistentvolumeclaims"};
-constexpr client::Gvr kVolumes{"", "v1", "persistentvolumes"};
 
 // The volume of a claim, or why it cannot be used.
 Result<std::string> VolumeOf(const Result<api::Object>& claim) {
@@ -50,13 +48,13 @@ Result<api::Object> CheckVolume(const std::string& name, const std::string& clai
 
 void FetchVolume(client::Client& client, const std::string& ns, const std::string& claim,
                  const std::shared_ptr<Fetching>& fetching) {
-  client.Get(kClaims, {ns, claim}, [&client, fetching, claim](Result<api::Object> found) {
+  client.Get(client::kPersistentVolumeClaims, {ns, claim}, [&client, fetching, claim](Result<api::Object> found) {
     auto volume = VolumeOf(found);
     if (!volume) {
       return fetching->Arrived(fetching->sources.volumes, claim, Fail(std::move(volume).error()));
     }
     const std::string uid(found->uid());
-    client.Get(kVolumes, {"", *volume},
+    client.Get(client::kPersistentVolumes, {"", *volume},
                [fetching, claim, uid, name = *volume](Result<api::Object> object) {
                  fetching->Arrived(fetching->sources.volumes, claim,
                                    CheckVolume(name, uid, std::move(object)));

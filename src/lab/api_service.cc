@@ -12,9 +12,6 @@ namespace {
 using api::Editor;
 using api::Object;
 
-constexpr client::Gvr kServices{"", "v1", "services"};
-constexpr client::Gvr kEndpoints{"", "v1", "endpoints"};
-constexpr client::Gvr kSlices{"discovery.k8s.io", "v1", "endpointslices"};
 constexpr char kManager[] = "kube-apiserver";
 
 struct Wanted {
@@ -31,7 +28,7 @@ Object Parsed(std::string_view json) {
 
 std::vector<Wanted> WantedFor(const net::Endpoint& at) {
   std::vector<Wanted> wanted;
-  wanted.push_back({kServices,
+  wanted.push_back({client::kServices,
                     Parsed(fmt::format(R"({{
       "kind": "Service", "apiVersion": "v1",
       "metadata": {{"name": "kubernetes", "namespace": "default",
@@ -42,7 +39,7 @@ std::vector<Wanted> WantedFor(const net::Endpoint& at) {
                             "targetPort": {}}}]}}}})",
                                        at.port)),
                     {}});
-  wanted.push_back({kEndpoints,
+  wanted.push_back({client::kEndpoints,
                     Parsed(fmt::format(R"({{
       "kind": "Endpoints", "apiVersion": "v1",
       "metadata": {{"name": "kubernetes", "namespace": "default",
@@ -52,7 +49,7 @@ std::vector<Wanted> WantedFor(const net::Endpoint& at) {
                                        at.address, at.port)),
                     {"subsets"}});
   const bool v6 = at.address.find(':') != std::string::npos;
-  wanted.push_back({kSlices,
+  wanted.push_back({client::kEndpointSlices,
                     Parsed(fmt::format(R"({{
       "kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1",
       "metadata": {{"name": "kubernetes", "namespace": "default",

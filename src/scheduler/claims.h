@@ -11,9 +11,6 @@
 
 namespace sextant::scheduler {
 
-inline constexpr client::Gvr kClaims{"", "v1", "persistentvolumeclaims"};
-inline constexpr client::Gvr kVolumes{"", "v1", "persistentvolumes"};
-inline constexpr client::Gvr kStorageClasses{"storage.k8s.io", "v1", "storageclasses"};
 
 inline constexpr std::string_view kBindCompleted = "pv.kubernetes.io/bind-completed";
 inline constexpr std::string_view kBoundByController = "pv.kubernetes.io/bound-by-controller";

@@ -19,8 +19,6 @@ constexpr std::string_view kRoom = "scheduler";
 // (schedule_one.go numFeasibleNodesToFind).
 constexpr size_t kMinFeasible = 100;
 
-constexpr client::Gvr kBudgets{"policy", "v1", "poddisruptionbudgets"};
-constexpr client::Gvr kServices{"", "v1", "services"};
 constexpr client::Gvr kReplicationControllers{"", "v1", "replicationcontrollers"};
 
 bool IsTerminal(const Object& pod) {
@@ -56,13 +54,13 @@ bool PodMatters(const client::Change& change) {
 
 Lookups LookupsOf(client::SharedInformers& informers) {
   return {informers.For({.gvr = client::kNamespaces}),
-          informers.For({.gvr = kServices}),
+          informers.For({.gvr = client::kServices}),
           informers.For({.gvr = kReplicationControllers}),
           informers.For({.gvr = client::kReplicaSets}),
           informers.For({.gvr = client::kStatefulSets}),
-          informers.For({.gvr = kClaims}),
-          informers.For({.gvr = kVolumes}),
-          informers.For({.gvr = kStorageClasses})};
+          informers.For({.gvr = client::kPersistentVolumeClaims}),
+          informers.For({.gvr = client::kPersistentVolumes}),
+          informers.For({.gvr = client::kStorageClasses})};
 }
 
 }  // namespace
@@ -72,7 +70,7 @@ Scheduler::Scheduler(client::Client& client, client::SharedInformers& informers,
     : client_(client),
       pods_(informers.For({.gvr = client::kPods})),
       nodes_(informers.For({.gvr = client::kNodes})),
-      budgets_(informers.For({.gvr = kBudgets})),
+      budgets_(informers.For({.gvr = client::kPodDisruptionBudgets})),
       used_(LookupsOf(informers).all()),
       storage_{&LookupsOf(informers).claims, &LookupsOf(informers).volumes,
                &LookupsOf(informers).storage_classes},

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <span>
 
+#include "api/lists.h"
 #include "base/random.h"
 #include "server/admission_plugins.h"
 
@@ -29,12 +30,6 @@ constexpr ContainerList kContainers[] = {{"initContainers", "init container"},
                                          {"containers", "container"},
                                          {"ephemeralContainers", "ephemeral container"}};
 
-bool Has(Value references, std::string_view name) {
-  for (Value reference : references.items())
-    if (reference["name"].AsString() == name) return true;
-  return false;
-}
-
 // Why a container may not have a secret that its account does not list; "" if it may have its.
 std::string SecretComplaint(Value container, std::string_view word, const Object& account) {
   const auto not_allowed = [&](std::string_view where, std::string_view secret) {
@@ -46,13 +41,13 @@ std::string SecretComplaint(Value container, std::string_view word, const Object
   for (Value env : container["env"].items()) {
     const Value ref = env["valueFrom"]["secretKeyRef"];
     const std::string_view secret = ref["name"].AsString();
-    if (ref && !Has(account["secrets"], secret)) {
+    if (ref && !api::FindBy(account["secrets"], "name", secret)) {
       return not_allowed(fmt::format("envVar {}", env["name"].AsString()), secret);
     }
   }
   for (Value from : container["envFrom"].items()) {
     const std::string_view secret = from["secretRef"]["name"].AsString();
-    if (from["secretRef"] && !Has(account["secrets"], secret)) {
+    if (from["secretRef"] && !api::FindBy(account["secrets"], "name", secret)) {
       return not_allowed("envFrom", secret);
     }
   }
@@ -73,7 +68,7 @@ std::string AnyContainerComplaint(Value spec, std::span<const ContainerList> lis
 std::string PodComplaint(Value spec, const Object& account) {
   for (Value volume : spec["volumes"].items()) {
     const std::string_view secret = volume["secret"]["secretName"].AsString();
-    if (!volume["secret"] || Has(account["secrets"], secret)) continue;
+    if (!volume["secret"] || api::FindBy(account["secrets"], "name", secret)) continue;
     return fmt::format(
         "volume with secret.secretName=\"{}\" is not allowed because service account "
         "{} does not reference that secret",
@@ -84,7 +79,7 @@ std::string PodComplaint(Value spec, const Object& account) {
   size_t i = 0;
   for (Value pull : spec["imagePullSecrets"].items()) {
     const std::string_view secret = pull["name"].AsString();
-    if (!Has(account["imagePullSecrets"], secret)) {
+    if (!api::FindBy(account["imagePullSecrets"], "name", secret)) {
       return fmt::format(
           "imagePullSecrets[{}].name=\"{}\" is not allowed because service account "
           "{} does not reference that imagePullSecret",

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "api/lists.h"
 #include "base/quote.h"
 #include "server/admission_plugins.h"
 
@@ -55,13 +56,7 @@ void AddRights(Value rule, std::vector<Right>& out) {
   }
 }
 
-bool Has(Value list, std::string_view wanted) {
-  for (Value item : list.items())
-    if (item.AsString() == wanted) return true;
-  return false;
-}
-
-bool HasOrAll(Value list, std::string_view wanted) { return Has(list, "*") || Has(list, wanted); }
+bool HasOrAll(Value list, std::string_view wanted) { return api::Holds(list, "*") || api::Holds(list, wanted); }
 
 bool CoversPath(std::string_view own, std::string_view path) {
   if (own == path) return true;
@@ -80,10 +75,10 @@ bool Covers(Value rule, const Right& right) {
   if (!HasOrAll(rule["apiGroups"], right.group)) return false;
   const size_t slash = right.resource.find('/');
   const bool any_of =
-      slash != std::string::npos && Has(rule["resources"], "*" + right.resource.substr(slash));
+      slash != std::string::npos && api::Holds(rule["resources"], "*" + right.resource.substr(slash));
   if (!HasOrAll(rule["resources"], right.resource) && !any_of) return false;
   const Value names = rule["resourceNames"];
-  return names.empty() || (right.name && Has(names, *right.name));
+  return names.empty() || (right.name && api::Holds(names, *right.name));
 }
 
 std::string Words(const std::vector<std::string>& words) {

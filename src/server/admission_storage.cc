@@ -4,6 +4,8 @@
 
 #include <tuple>
 
+#include "api/default_class.h"
+#include "api/lists.h"
 #include "api/quantity.h"
 #include "server/admission_plugins.h"
 
@@ -17,22 +19,13 @@ using api::Value;
 
 constexpr std::string_view kBetaClass = "volume.beta.kubernetes.io/storage-class";
 
-// The class that its annotation makes the default one: of several the newest, then by name.
 Object DefaultClass(const ClusterView& view, std::string_view resource,
-                    std::initializer_list<std::string_view> annotations) {
-  Object best;
-  const auto classes = view.Snapshot(resource);
-  if (!classes) return best;
-  const auto rank = [](const Object& o) { return o["metadata"]["creationTimestamp"].AsString(); };
-  for (const auto& entry : classes->Range("", "", "", 0)) {
-    bool marked = false;
-    for (std::string_view key : annotations) {
-      marked |= entry->object["metadata"]["annotations"][key].AsString() == "true";
-    }
-    // RFC 3339 in seconds of UTC: texts compare as times do. Entries come by name.
-    if (marked && (!best || rank(entry->object) > rank(best))) best = entry->object;
+                    std::span<const std::string_view> marks) {
+  std::vector<Object> classes;
+  if (const auto all = view.Snapshot(resource)) {
+    for (const auto& entry : all->Range("", "", "", 0)) classes.push_back(entry->object);
   }
-  return best;
+  return api::DefaultClass(classes, marks);
 }
 
 class DefaultStorageClass : public AdmissionPlugin {
@@ -44,8 +37,7 @@ class DefaultStorageClass : public AdmissionPlugin {
     if (claim["metadata"]["annotations"].Has(kBetaClass)) return {};
     if (claim["spec"].Has("storageClassName")) return {};
     const Object found = DefaultClass(request.view, "storageclasses.storage.k8s.io",
-                                      {"storageclass.kubernetes.io/is-default-class",
-                                       "storageclass.beta.kubernetes.io/is-default-class"});
+                                      api::kDefaultStorageMarks);
     if (found) claim["spec"].Set("storageClassName", found.name());
     return {};
   }
@@ -60,7 +52,7 @@ class DefaultIngressClass : public AdmissionPlugin {
     if (ingress["spec"].Has("ingressClassName")) return {};
     if (ingress["metadata"]["annotations"].Has("kubernetes.io/ingress.class")) return {};
     const Object found = DefaultClass(request.view, "ingressclasses.networking.k8s.io",
-                                      {"ingressclass.kubernetes.io/is-default-class"});
+                                      api::kDefaultIngressMarks);
     if (found) ingress["spec"].Set("ingressClassName", found.name());
     return {};
   }
@@ -75,9 +67,8 @@ class StorageObjectInUseProtection : public AdmissionPlugin {
     if (request.verb != "create") return {};
     for (const auto& [group, plural, finalizer] : kProtected) {
       if (!request.On(group, plural)) continue;
-      Mut list = object["metadata"]["finalizers"];
-      for (size_t i = 0; i < list.size(); ++i)
-        if (list.at(i).AsString() == finalizer) return {};
+      const Mut list = object["metadata"]["finalizers"];
+      if (api::Holds(list.Snapshot(), finalizer)) return {};
       list.Append().SetString(finalizer);
     }
     return {};

@@ -329,7 +329,7 @@ void ApiServer::Index(const std::shared_ptr<Call>& call) {
 
 namespace {
 
-// Custom resources that have namespaces take nothing but these without one.
+// Kinds that have namespaces can be read in all of them at once; nothing else goes without one.
 bool NeedsNamespace(const Operation& op) {
   return op.resource && op.resource->namespaced && op.info.ns.empty() && op.info.verb != "list" &&
          op.info.verb != "watch";
@@ -341,7 +341,7 @@ Status CheckMethod(const net::Request& request, const Operation& op) {
   const std::string_view verb = op.info.verb;
   // .../watch/... is a watch whatever the method (RequestInfo), and none of the others serves it.
   bool served = request.method != "HEAD" && (verb != "watch" || request.method == "GET");
-  if (op.resource->namespaced && op.info.ns.empty()) served &= verb == "list" || verb == "watch";
+  served &= !NeedsNamespace(op);
   if (!op.subresource && verb == "create") served &= op.info.name.empty();
   if (verb == "update" || verb == "patch") served &= !op.info.name.empty();
   if (!served) return Fail(MethodNotAllowed());

@@ -3,16 +3,13 @@
 
 #include <string_view>
 
-#include "api/document.h"
+#include "api/lists.h"
 
 namespace sextant::server {
 
 // True if the condition `type` is there with status True.
 inline bool HasCondition(api::Value object, std::string_view type) {
-  for (api::Value condition : object["status"]["conditions"].items()) {
-    if (condition["type"].AsString() == type) return condition["status"].AsString() == "True";
-  }
-  return false;
+  return api::FindBy(object["status"]["conditions"], "type", type)["status"].AsString() == "True";
 }
 
 }  // namespace sextant::server

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "api/lists.h"
 #include "api/managed_fields.h"
 #include "api/rules_crd.h"
 #include "base/log.h"
@@ -192,10 +193,9 @@ class NameJudge {
   Names out_;
 };
 
-bool HasCondition(const Object& crd, std::string_view type) {
-  for (Value condition : crd["status"]["conditions"].items())
-    if (condition["type"].AsString() == type) return true;
-  return false;
+// Whatever its status.
+bool KnowsCondition(const Object& crd, std::string_view type) {
+  return static_cast<bool>(api::FindBy(crd["status"]["conditions"], "type", type));
 }
 
 bool MayServe(const Object& crd) {
@@ -297,9 +297,9 @@ void CustomKinds::Serve(const Object& crd, std::vector<KindPtr>& served) {
 void CustomKinds::Settle(const Object& crd, const std::vector<Object>& all) {
   const std::string name(crd.name());
   const bool named = Equal(crd["spec"]["names"], crd["status"]["acceptedNames"]);
-  if (!named || !HasCondition(crd, "NamesAccepted")) {
+  if (!named || !KnowsCondition(crd, "NamesAccepted")) {
     Names names = NameJudge(crd, all).Judge();
-    const bool told = HasCondition(crd, "NamesAccepted") &&
+    const bool told = KnowsCondition(crd, "NamesAccepted") &&
                       CrdConditionTrue(crd.root(), "NamesAccepted") == names.ok &&
                       Equal(names.accepted.root(), crd["status"]["acceptedNames"]);
     if (told) return;

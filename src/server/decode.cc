@@ -95,14 +95,6 @@ Status ReportStrict(const Operation& op, const BodyKind& kind, const api::TypeMe
   return {};
 }
 
-Object WithType(Object object, const BodyKind& kind) {
-  if (!object.kind().empty() && !object.api_version().empty()) return object;
-  api::Editor edit(object);
-  edit.Root().Set("kind", kind.gvk.kind);
-  edit.Root().Set("apiVersion", ApiVersionOf(kind.gvk));
-  return std::move(edit).Finish(kind.message);
-}
-
 // A custom resource without what its schema does not know.
 Object Admitted(const Operation& op, Object object, api::StrictReport& strict) {
   std::vector<std::string> unknown;
@@ -133,10 +125,11 @@ Result<Object> DecodeText(const Operation& op, const BodyKind& kind, std::string
   if (kind.message->custom) {
     const std::string why = api::CustomTypeError(*api::AsCustom(*op.resource), object->root());
     if (!why.empty()) return Fail(DecodeError(kind, said, body, why));
-    object = Admitted(op, WithType(*std::move(object), kind), strict);
+    object = Admitted(op, api::WithTypeMeta(*std::move(object), said, *kind.message), strict);
   }
+  if (!report) strict.errors.clear();  // of YAML the parser has some all the same
   RETURN_IF_ERROR(ReportStrict(op, kind, said, body, strict, warnings));
-  return WithType(*std::move(object), kind);
+  return api::WithTypeMeta(*std::move(object), said, *kind.message);
 }
 
 Result<Object> DecodeBinary(const Operation& op, const BodyKind& kind, std::string_view body) {
@@ -147,7 +140,8 @@ Result<Object> DecodeBinary(const Operation& op, const BodyKind& kind, std::stri
   if (meta.kind.empty()) meta = {ApiVersionOf(kind.gvk), std::string(kind.gvk.kind)};
   auto object = api::DecodeProtobuf(envelope->raw, *kind.message, meta);
   if (!object) return Fail(DecodeError(kind, meta, body, object.error().message));
-  return WithType(*std::move(object), kind);
+  const api::TypeMeta type{ApiVersionOf(kind.gvk), std::string(kind.gvk.kind)};
+  return api::WithTypeMeta(*std::move(object), type, *kind.message);
 }
 
 struct PatchMedia {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "api/lists.h"
 #include "api/selector.h"
 #include "base/quote.h"
 
@@ -93,10 +94,9 @@ bool UsesClaim(const Object& pod, std::string_view name) {
 }
 
 bool UsesDevices(const Object& pod, std::string_view name) {
-  for (Value claim : pod["spec"]["resourceClaims"].items())
-    if (claim["resourceClaimName"].AsString() == name) return true;
-  for (Value claim : pod["status"]["resourceClaimStatuses"].items())
-    if (claim["resourceClaimName"].AsString() == name) return true;
+  constexpr std::string_view kName = "resourceClaimName";
+  if (api::FindBy(pod["spec"]["resourceClaims"], kName, name)) return true;
+  if (api::FindBy(pod["status"]["resourceClaimStatuses"], kName, name)) return true;
   return pod["status"]["extendedResourceClaimStatus"]["resourceClaimName"].AsString() == name;
 }
 

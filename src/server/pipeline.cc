@@ -488,15 +488,28 @@ GroupResource QualifiedResource(const Operation& op) {
   return {std::string(op.resource->group_version.group), std::string(op.resource->plural)};
 }
 
-Result<store::Revision> ParseObjectRevision(std::string_view text) {
+namespace {
+
+// 0 for none; nullopt for what is no number.
+std::optional<store::Revision> RevisionOf(std::string_view text) {
   store::Revision value = 0;
   if (text.empty()) return value;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size()) return value;
-  return Fail(Error{.code = 500,
-                    .message = fmt::format("resourceVersion: Invalid value: {}: strconv.ParseUint: "
-                                           "parsing {}: invalid syntax",
-                                           Quote(text), Quote(text))});
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::string NoRevision(std::string_view text) {
+  return fmt::format(
+      "resourceVersion: Invalid value: {}: strconv.ParseUint: parsing {}: invalid syntax",
+      Quote(text), Quote(text));
+}
+
+}  // namespace
+
+Result<store::Revision> ParseObjectRevision(std::string_view text) {
+  if (const auto value = RevisionOf(text)) return *value;
+  return Fail(Error{.code = 500, .message = NoRevision(text)});
 }
 
 bool IsView(const Operation& op) {
@@ -573,19 +586,6 @@ void Pipeline::Read(Operation op, Respond done) {
 
 namespace {
 
-Result<store::Revision> ParseRevision(std::string_view text) {
-  store::Revision value = 0;
-  if (text.empty()) return value;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    return Fail(
-        BadRequest(fmt::format("invalid resource version: resourceVersion: Invalid value: {}: "
-                               "strconv.ParseUint: parsing {}: invalid syntax",
-                               Quote(text), Quote(text))));
-  }
-  return value;
-}
-
 Status ValidateListOptions(const Options& options) {
   api::FieldErrors errors;
   const std::string& match = options.resource_version_match;
@@ -626,8 +626,11 @@ void Pipeline::List(Operation op, Respond done) {
   if (auto valid = ValidateListOptions(op.options); !valid) {
     return done(Fail(std::move(valid).error()));
   }
-  auto wanted = ParseRevision(op.options.resource_version);
-  if (!wanted) return done(Fail(std::move(wanted).error()));
+  const auto wanted = RevisionOf(op.options.resource_version);
+  if (!wanted) {
+    return done(Fail(BadRequest("invalid resource version: " +
+                                NoRevision(op.options.resource_version))));
+  }
   const std::string resource = StorageName(*op.resource);
   if (!op.options.continue_token.empty()) {
     if (*wanted != 0) {

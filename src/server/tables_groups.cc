@@ -10,6 +10,7 @@
 #include <set>
 
 #include "api/conversion.h"
+#include "api/lists.h"
 #include "base/ascii.h"
 #include "server/table_cells.h"
 #include "server/tables.h"
@@ -184,9 +185,7 @@ void RequestDuration(Value o, Time, Mut out) {
 
 void RequestCondition(Value o, Time, Mut out) {
   const auto has = [o](std::string_view type) {
-    for (Value condition : o["status"]["conditions"].items())
-      if (condition["type"].AsString() == type) return true;
-    return false;
+    return static_cast<bool>(api::FindBy(o["status"]["conditions"], "type", type));
   };
   std::string text = has("Denied") ? "Denied" : has("Approved") ? "Approved" : "Pending";
   if (has("Failed")) text += ",Failed";

@@ -60,19 +60,21 @@ Result<std::shared_ptr<WatchStream>> WatchStream::Make(Pipeline& pipeline, Opera
       filter.name() != op.info.name) {
     return Fail(BadRequest("fieldSelector metadata.name doesn't match requested name"));
   }
-  RETURN_IF_ERROR(ParseObjectRevision(op.options.resource_version));
+  ASSIGN_OR_RETURN(const store::Revision after, ParseObjectRevision(op.options.resource_version));
   return std::shared_ptr<WatchStream>(
-      new WatchStream(pipeline, std::move(op), std::move(filter), std::move(sink)));
+      new WatchStream(pipeline, std::move(op), std::move(filter), after, std::move(sink)));
 }
 
 void WatchStream::Start() {
   pipeline_.core().Post([self = shared_from_this()] { self->Begin(); });
 }
 
-WatchStream::WatchStream(Pipeline& pipeline, Operation op, Filter filter, Sink sink)
+WatchStream::WatchStream(Pipeline& pipeline, Operation op, Filter filter, store::Revision after,
+                         Sink sink)
     : pipeline_(pipeline),
       op_(std::move(op)),
       filter_(std::move(filter)),
+      asked_(after),
       sink_(std::move(sink)),
       strand_(pipeline.workers()) {}
 
@@ -80,9 +82,7 @@ void WatchStream::Begin() {
   if (stopped_) return;
   store::Store& store = pipeline_.store();
   const std::string resource = StorageName(*op_.resource);
-  store::Revision after = 0;
-  const std::string& version = op_.options.resource_version;
-  std::from_chars(version.data(), version.data() + version.size(), after);
+  store::Revision after = asked_;
   const std::string ns = op_.resource->namespaced ? op_.info.ns : "";
   const std::string& name = op_.info.name;
   const bool initial = op_.options.send_initial_events.value_or(false);

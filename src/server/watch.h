@@ -45,7 +45,7 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
   void Stop();
 
  private:
-  WatchStream(Pipeline& pipeline, Operation op, Filter filter, Sink sink);
+  WatchStream(Pipeline& pipeline, Operation op, Filter filter, store::Revision after, Sink sink);
   void Begin();                                           // core
   void OnBatch(std::span<const store::Event> events);     // core
   void Tell(std::vector<WatchUpdate> updates, bool end);  // core or strand: posts to the strand
@@ -56,6 +56,7 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
   Pipeline& pipeline_;
   const Operation op_;
   const Filter filter_;
+  const store::Revision asked_;  // 0: from what there is now
   const Sink sink_;
   Strand strand_;
   std::atomic<bool> stopped_ = false;

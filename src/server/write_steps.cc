@@ -6,6 +6,7 @@
 #include <set>
 
 #include "api/custom_kind.h"
+#include "api/lists.h"
 #include "base/quote.h"
 #include "server/decode.h"
 #include "server/pipeline.h"
@@ -124,54 +125,42 @@ void KeepOwnersOnce(Mut metadata, std::vector<std::string>& warnings) {
                   fmt::join(twice, ", ")));
 }
 
-// Everything but metadata, a status of its own and the type: what metadata.generation counts.
-bool SpecChanged(Value a, Value b, bool status_too) {
-  const auto differs = [status_too](Value x, Value y) {
-    for (auto [key, value] : x.members()) {
-      if (key == "metadata" || key == "kind" || key == "apiVersion") continue;
-      if (key == "status" && !status_too) continue;
-      if (!Equal(value, y[key])) return true;
-    }
-    return false;
+// Whether two maps have the same members, but for those that `skips` names.
+template <typename Skips>
+bool SameMembers(Value a, Value b, Skips skips) {
+  const auto has_all_of = [&skips](Value x, Value y) {
+    for (auto [key, value] : x.members())
+      if (!skips(key) && !Equal(value, y[key])) return false;
+    return true;
   };
-  return differs(a, b) || differs(b, a);
+  return has_all_of(a, b) && has_all_of(b, a);
 }
 
-bool SameButTime(Value a, Value b) {
-  const auto differs = [](Value x, Value y) {
-    for (auto [key, value] : x.members()) {
-      if (key != "time" && !Equal(value, y[key])) return true;
-    }
-    return false;
-  };
-  return !differs(a, b) && !differs(b, a);
+// Everything but metadata, a status of its own and the type: what metadata.generation counts.
+bool SpecChanged(Value a, Value b, bool status_too) {
+  return !SameMembers(a, b, [status_too](std::string_view key) {
+    return key == "metadata" || key == "kind" || key == "apiVersion" ||
+           (key == "status" && !status_too);
+  });
 }
 
 // The same managers with the same fields, whenever that was.
 bool SameManagers(Value a, Value b) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i) {
-    if (!SameButTime(a.at(i), b.at(i))) return false;
+    const auto is_time = [](std::string_view key) { return key == "time"; };
+    if (!SameMembers(a.at(i), b.at(i), is_time)) return false;
   }
   return true;
 }
 
 // True if nothing but the times of managedFields differs.
 bool SameButTimes(Value a, Value b) {
-  const auto differs = [](Value x, Value y) {
-    for (auto [key, value] : x.members()) {
-      if (key == "metadata") {
-        for (auto [meta_key, meta_value] : value.members()) {
-          if (meta_key == "managedFields" || meta_key == "resourceVersion") continue;
-          if (!Equal(meta_value, y[key][meta_key])) return true;
-        }
-      } else if (!Equal(value, y[key])) {
-        return true;
-      }
-    }
-    return false;
-  };
-  return !differs(a, b) && !differs(b, a) &&
+  return SameMembers(a, b, [](std::string_view key) { return key == "metadata"; }) &&
+         SameMembers(a["metadata"], b["metadata"],
+                     [](std::string_view key) {
+                       return key == "managedFields" || key == "resourceVersion";
+                     }) &&
          SameManagers(a["metadata"]["managedFields"], b["metadata"]["managedFields"]);
 }
 
@@ -219,12 +208,6 @@ void KeepAllButStatus(Mut object, Value old) {
     }
   }
   SetOrErase(object["metadata"], "ownerReferences", old["metadata"]["ownerReferences"]);
-}
-
-bool Contains(Value list, std::string_view text) {
-  for (Value item : list.items())
-    if (item.AsString() == text) return true;
-  return false;
 }
 
 }  // namespace
@@ -503,8 +486,8 @@ constexpr std::string_view kForegroundFinalizer = "foregroundDeletion";
 bool SetCollectorFinalizers(const DeleteRequest& request, bool orphans_by_default, Mut metadata,
                             Value old) {
   const bool said = !request.propagation.empty();
-  const bool orphan_before = Contains(old["finalizers"], kOrphanFinalizer);
-  const bool foreground_before = Contains(old["finalizers"], kForegroundFinalizer);
+  const bool orphan_before = api::Holds(old["finalizers"], kOrphanFinalizer);
+  const bool foreground_before = api::Holds(old["finalizers"], kForegroundFinalizer);
   const bool orphan = said ? request.propagation == "Orphan"
                            : orphan_before || (orphans_by_default && !foreground_before);
   const bool foreground = said ? request.propagation == "Foreground" : foreground_before;
@@ -518,7 +501,7 @@ bool SetCollectorFinalizers(const DeleteRequest& request, bool orphans_by_defaul
   if (foreground && !orphan) next.emplace_back(kForegroundFinalizer);
   const size_t before = old["finalizers"].size();
   bool same = before == next.size();
-  for (const std::string& finalizer : next) same = same && Contains(old["finalizers"], finalizer);
+  for (const std::string& finalizer : next) same = same && api::Holds(old["finalizers"], finalizer);
   if (same) return !next.empty();
   metadata.Erase("finalizers");
   for (const std::string& finalizer : next) metadata["finalizers"].Append().SetString(finalizer);

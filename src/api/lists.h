@@ -1,0 +1,25 @@
+// Looking into the lists that objects carry. Pure; any thread.
+#pragma once
+
+#include <string_view>
+
+#include "api/document.h"
+
+namespace sextant::api {
+
+// Whether one of a list's items is the text.
+inline bool Holds(Value list, std::string_view text) {
+  for (Value item : list.items())
+    if (item.AsString() == text) return true;
+  return false;
+}
+
+// The first item whose `member` is the text: a condition by its type, a reference by its name.
+// Absent if there is none.
+inline Value FindBy(Value list, std::string_view member, std::string_view text) {
+  for (Value item : list.items())
+    if (item[member].AsString() == text) return item;
+  return {};
+}
+
+}  // namespace sextant::api
