@@ -107,6 +107,7 @@ const Row kRows[] = {
       .validate = ValidateJob,
       .validate_update = ValidateJobUpdate, .validate_status = ValidateJobStatus,
       .warnings = WarnOfJob, .has_generation = true,
+      .orphans_by_default = true,
       .orphan_warning = "child pods are preserved by default when jobs are deleted; set "
           "propagationPolicy=Background to remove them or set propagationPolicy=Orphan to "
           "suppress this warning"}},

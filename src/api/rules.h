@@ -93,7 +93,8 @@ struct Rules {
   // Graceful deletion: the seconds of grace for this object, given what DELETE asked for. Null for
   // kinds that are deleted at once (Pods alone have it).
   int64_t (*grace_s)(Value object, std::optional<int64_t> asked) = nullptr;
-  // Kinds whose dependents stay unless DELETE says otherwise: the warning that goes with it.
+  // DELETE leaves the dependents unless it says otherwise, with this warning.
+  bool orphans_by_default = false;
   std::string_view orphan_warning;
   // Namespaces: called when deletion is marked (phase Terminating) ...
   void (*on_delete)(Mut object) = nullptr;

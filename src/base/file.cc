@@ -134,12 +134,14 @@ Status WriteFileAtomic(const std::string& path, std::string_view data, mode_t mo
     unlink(temporary.c_str());
     return written;
   }
-  if (rename(temporary.c_str(), target.c_str()) != 0) {
-    const int why = errno;
-    unlink(temporary.c_str());
-    return Fail(FileError("rename", target, why));
-  }
-  return SyncDirectory(directory);
+  Status renamed = RenameDurably(temporary, target);
+  if (!renamed) unlink(temporary.c_str());
+  return renamed;
+}
+
+Status RenameDurably(const std::string& from, const std::string& to) {
+  if (rename(from.c_str(), to.c_str()) != 0) return Fail(FileError("rename", to, errno));
+  return SyncDirectory(DirectoryOf(to));
 }
 
 Status MakeDirectories(const std::string& path, mode_t mode) {

@@ -29,6 +29,9 @@ Result<std::string> ReadFile(const std::string& path, size_t max_bytes);
 // link. Other names beside it may be left by a crash: ".<name>.<random>.tmp".
 Status WriteFileAtomic(const std::string& path, std::string_view data, mode_t mode);
 
+// Gives the file or folder another name, in place of what has it, on the disk as well.
+Status RenameDurably(const std::string& from, const std::string& to);
+
 // mkdir -p: parents get 0777 less the umask, the last folder `mode`. Fine if it is there already.
 Status MakeDirectories(const std::string& path, mode_t mode);
 

@@ -19,7 +19,6 @@
 
 namespace sextant::controllers::testing {
 
-
 class Cluster : private server::LocalExtras {
  public:
   explicit Cluster(std::vector<std::string> without = {});

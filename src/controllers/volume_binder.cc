@@ -248,7 +248,8 @@ void VolumeBinder::SyncVolume(const Object& volume, const Ends& join) {
   if (claim && claim.uid() == uid) return SyncClaimed(volume, claim, join);
   if (PhaseOf(volume) == "Released" || PhaseOf(volume) == "Failed") return Reclaim(volume, join);
   // The cache may lag behind: the server has the last word.
-  client().Get(client::kPersistentVolumeClaims, name, Guarded([this, name, uid, volume, join](Result<Object> found) {
+  client().Get(client::kPersistentVolumeClaims, name,
+               Guarded([this, name, uid, volume, join](Result<Object> found) {
                  if (found && found->uid() == uid) return;  // its event is on the way
                  if (!found && found.error().code != 404) return join->Failed(found.error());
                  Release(volume, join);

@@ -88,7 +88,6 @@ class SpdyDecoder {
   // bytes are needed. After an Error: end the connection. SETTINGS, WINDOW_UPDATE and types that
   // are not known are skipped: neither side of Kubernetes' streams uses SPDY's flow control.
   Result<std::optional<SpdyFrame>> Next();
-  size_t held() const { return in_.size() - at_; }
 
  private:
   std::optional<SpdyFrame> DataPiece();

@@ -11,7 +11,6 @@
 
 namespace sextant::scheduler {
 
-
 inline constexpr std::string_view kBindCompleted = "pv.kubernetes.io/bind-completed";
 inline constexpr std::string_view kBoundByController = "pv.kubernetes.io/bound-by-controller";
 inline constexpr std::string_view kProvisionedBy = "pv.kubernetes.io/provisioned-by";

@@ -195,11 +195,13 @@ class VolumeBinding : public Plugin {
     const Object volume =
         MatchingVolume(lookups_.volumes.List(), claim, Where::kOnNode, node.node.root());
     if (volume) {
-      client_.Update(client::kPersistentVolumes, NameOf(volume), BoundToClaim(volume, claim), options, written);
+      client_.Update(client::kPersistentVolumes, NameOf(volume), BoundToClaim(volume, claim),
+                     options, written);
     } else if (AnnotationOf(claim, kSelectedNode) != node.name) {
       api::Editor edit(claim);
       edit["metadata"]["annotations"].Set(kSelectedNode, node.name);
-      client_.Update(client::kPersistentVolumeClaims, NameOf(claim), std::move(edit).Finish(), options, written);
+      client_.Update(client::kPersistentVolumeClaims, NameOf(claim), std::move(edit).Finish(),
+                     options, written);
     }
   }
 

@@ -21,7 +21,7 @@ namespace sextant::server {
 class ClusterView {
  public:
   virtual ~ClusterView() = default;
-  // nullptr where nothing of that resource is stored.
+  // Never null: of what is not stored there is an empty one.
   virtual std::shared_ptr<const store::Snapshot> Snapshot(std::string_view resource) const = 0;
   virtual Time now() const = 0;
   // The object, or an empty one.

@@ -237,7 +237,6 @@ class LimitRanger : public AdmissionPlugin {
   static std::vector<Object> Ranges(const AdmissionRequest& request) {
     std::vector<Object> ranges;
     const auto all = request.view.Snapshot("limitranges");
-    if (!all) return ranges;
     for (const auto& entry : all->Range(request.op.info.ns, "", "", 0)) {
       ranges.push_back(entry->object);
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "api/lists.h"
 #include "base/quote.h"
 #include "server/admission_plugins.h"
 #include "server/node_authorizer.h"
@@ -359,18 +360,19 @@ Status CheckSlice(const NodeRequest& r) {
 // Status of claims: what the growing of a volume shows, and nothing else.
 Status CheckClaimStatus(const NodeRequest& r) {
   if (!r.updates()) return r.Refuse(fmt::format("unexpected operation {}", Quote(r.operation())));
-  const auto rest = [](Value claim) {
-    api::Editor edit(api::CopyOf(claim));
-    for (const char* field :
-         {"capacity", "conditions", "allocatedResourceStatuses", "allocatedResources"}) {
-      edit.Root()["status"].Erase(field);
-    }
-    for (const char* field : {"resourceVersion", "managedFields"}) {
-      edit.Root()["metadata"].Erase(field);
-    }
-    return std::move(edit).Finish();
+  const auto is_status = [](std::string_view key) { return key == "metadata" || key == "status"; };
+  const auto is_stamp = [](std::string_view key) {
+    return key == "resourceVersion" || key == "managedFields";
   };
-  if (Equal(rest(r.object).root(), rest(r.old()).root())) return {};
+  const auto is_its_own = [](std::string_view key) {
+    return key == "capacity" || key == "conditions" || key == "allocatedResourceStatuses" ||
+           key == "allocatedResources";
+  };
+  const Value now = r.object, then = r.old();
+  const bool same = api::SameBut(now, then, is_status) &&
+                    api::SameBut(now["metadata"], then["metadata"], is_stamp) &&
+                    api::SameBut(now["status"], then["status"], is_its_own);
+  if (same) return {};
   return r.RefuseNode(
       "is not allowed to update fields other than status.quantity and status.conditions");
 }
@@ -410,25 +412,31 @@ class NodeRestriction : public AdmissionPlugin {
   std::string_view name() const override { return "NodeRestriction"; }
 
   Status Admit(const AdmissionRequest& request, Mut object) const override {
-    return Check(request, object.Snapshot());
+    const Row* row = RowFor(request);
+    // Looked at as a whole, so only for kubelets: a snapshot copies the object.
+    return row ? Check(*row, request, object.Snapshot()) : Status();
   }
   Status Validate(const AdmissionRequest& request, Value object) const override {
-    return request.verb == "delete" ? Check(request, object) : Status();
+    const Row* row = request.verb == "delete" ? RowFor(request) : nullptr;
+    return row ? Check(*row, request, object) : Status();
   }
 
  private:
-  static Status Check(const AdmissionRequest& request, Value object) {
-    const std::string_view node =
-        NodeOf(request.op.user);  // the authorizer lets in no nameless one
-    if (node.empty()) return {};
-    const NodeRequest asked{request, node, object};
+  // nullptr for what is no kubelet's business, and for who is no kubelet. The authorizer lets in no
+  // nameless one.
+  static const Row* RowFor(const AdmissionRequest& request) {
+    if (NodeOf(request.op.user).empty()) return nullptr;
     const auto& resource = *request.op.resource;
     const std::string_view sub = request.op.subresource ? request.op.subresource->name : "";
     for (const Row& row : kRows) {
       if (row.plural != resource.plural || row.group != resource.group_version.group) continue;
-      if (row.subresource == "*" || row.subresource == sub) return row.check(asked);
+      if (row.subresource == "*" || row.subresource == sub) return &row;
     }
-    return {};
+    return nullptr;
+  }
+
+  static Status Check(const Row& row, const AdmissionRequest& request, Value object) {
+    return row.check({request, NodeOf(request.op.user), object});
   }
 };
 

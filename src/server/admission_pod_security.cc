@@ -78,7 +78,6 @@ std::vector<Object> PodsToCheck(const ClusterView& view, std::string_view ns, si
   std::vector<Object> siblings;
   std::set<std::string, std::less<>> seen;
   const auto pods = view.Snapshot("pods");
-  if (!pods) return first;
   for (const auto& entry : pods->Range(ns, "", "", 0)) {
     std::string_view controller;
     for (Value owner : entry->object["metadata"]["ownerReferences"].items())

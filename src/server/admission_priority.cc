@@ -75,7 +75,6 @@ class PriorityAdmission : public AdmissionPlugin {
   static Object GlobalDefault(const ClusterView& view) {
     Object best;
     const auto classes = view.Snapshot(kPriorityClasses);
-    if (!classes) return best;
     for (const auto& entry : classes->Range("", "", "", 0)) {
       if (!entry->object["globalDefault"].AsBool()) continue;
       if (!best || entry->object["value"].AsInt() < best["value"].AsInt()) best = entry->object;

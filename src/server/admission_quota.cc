@@ -146,7 +146,7 @@ class ResourceQuotaAdmission : public AdmissionPlugin {
     const Operation& op = request.op;
     if (!op.resource->namespaced || op.info.ns.empty() || op.resource->virtual_review) return {};
     const auto quotas = request.view.Snapshot(kQuotas);
-    if (!quotas || quotas->Count(op.info.ns, "", "") == 0) return {};
+    if (quotas->Count(op.info.ns, "", "") == 0) return {};
     QuotaKind kind = QuotaKind::Of(*op.resource);
     const std::string_view sub = op.subresource ? op.subresource->name : std::string_view();
     if (!kind.Counted() || !kind.Handles(request.verb, sub, object, request.old)) return {};

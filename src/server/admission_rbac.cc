@@ -56,7 +56,9 @@ void AddRights(Value rule, std::vector<Right>& out) {
   }
 }
 
-bool HasOrAll(Value list, std::string_view wanted) { return api::Holds(list, "*") || api::Holds(list, wanted); }
+bool HasOrAll(Value list, std::string_view wanted) {
+  return api::Holds(list, "*") || api::Holds(list, wanted);
+}
 
 bool CoversPath(std::string_view own, std::string_view path) {
   if (own == path) return true;
@@ -74,8 +76,8 @@ bool Covers(Value rule, const Right& right) {
   }
   if (!HasOrAll(rule["apiGroups"], right.group)) return false;
   const size_t slash = right.resource.find('/');
-  const bool any_of =
-      slash != std::string::npos && api::Holds(rule["resources"], "*" + right.resource.substr(slash));
+  const bool any_of = slash != std::string::npos &&
+                      api::Holds(rule["resources"], "*" + right.resource.substr(slash));
   if (!HasOrAll(rule["resources"], right.resource) && !any_of) return false;
   const Value names = rule["resourceNames"];
   return names.empty() || (right.name && api::Holds(names, *right.name));
@@ -125,23 +127,11 @@ std::string Lacking(const AdmissionRequest& request, const std::vector<Right>& r
 }
 
 bool SameButOwnership(Value a, Value b) {
-  const auto covers = [](Value x, Value y) {
-    for (auto [key, value] : x.members()) {
-      if (key == "metadata") {
-        for (auto [name, meta] : value.members()) {
-          if (name == "ownerReferences" || name == "finalizers" || name == "managedFields" ||
-              name == "resourceVersion") {
-            continue;
-          }
-          if (!Equal(meta, y[key][name])) return false;
-        }
-      } else if (!Equal(value, y[key])) {
-        return false;
-      }
-    }
-    return true;
-  };
-  return covers(a, b) && covers(b, a);
+  return api::SameBut(a, b, [](std::string_view key) { return key == "metadata"; }) &&
+         api::SameBut(a["metadata"], b["metadata"], [](std::string_view key) {
+           return key == "ownerReferences" || key == "finalizers" || key == "managedFields" ||
+                  key == "resourceVersion";
+         });
 }
 
 std::unexpected<Error> Refuse(const AdmissionRequest& request, std::string_view why) {

@@ -22,8 +22,8 @@ constexpr std::string_view kBetaClass = "volume.beta.kubernetes.io/storage-class
 Object DefaultClass(const ClusterView& view, std::string_view resource,
                     std::span<const std::string_view> marks) {
   std::vector<Object> classes;
-  if (const auto all = view.Snapshot(resource)) {
-    for (const auto& entry : all->Range("", "", "", 0)) classes.push_back(entry->object);
+  for (const auto& entry : view.Snapshot(resource)->Range("", "", "", 0)) {
+    classes.push_back(entry->object);
   }
   return api::DefaultClass(classes, marks);
 }
@@ -36,8 +36,8 @@ class DefaultStorageClass : public AdmissionPlugin {
     if (!request.On("", "persistentvolumeclaims") || request.verb != "create") return {};
     if (claim["metadata"]["annotations"].Has(kBetaClass)) return {};
     if (claim["spec"].Has("storageClassName")) return {};
-    const Object found = DefaultClass(request.view, "storageclasses.storage.k8s.io",
-                                      api::kDefaultStorageMarks);
+    const Object found =
+        DefaultClass(request.view, "storageclasses.storage.k8s.io", api::kDefaultStorageMarks);
     if (found) claim["spec"].Set("storageClassName", found.name());
     return {};
   }
@@ -51,8 +51,8 @@ class DefaultIngressClass : public AdmissionPlugin {
     if (!request.On("networking.k8s.io", "ingresses") || request.verb != "create") return {};
     if (ingress["spec"].Has("ingressClassName")) return {};
     if (ingress["metadata"]["annotations"].Has("kubernetes.io/ingress.class")) return {};
-    const Object found = DefaultClass(request.view, "ingressclasses.networking.k8s.io",
-                                      api::kDefaultIngressMarks);
+    const Object found =
+        DefaultClass(request.view, "ingressclasses.networking.k8s.io", api::kDefaultIngressMarks);
     if (found) ingress["spec"].Set("ingressClassName", found.name());
     return {};
   }

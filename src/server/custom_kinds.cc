@@ -239,8 +239,19 @@ void CustomKinds::Listen() {
   LookAgain();
 }
 
+// One look serves all that came before it.
 void CustomKinds::LookAgain() {
-  strand_.Post([self = shared_from_this()] { self->Look(); });
+  if (look_pending_.exchange(true)) return;
+  strand_.Post([self = shared_from_this()] {
+    self->look_pending_ = false;
+    self->Look();
+  });
+}
+
+void CustomKinds::LookAgainSoon() {
+  pipeline_.core().Post([self = shared_from_this()] {
+    self->pipeline_.core().After(kLookAgain, [self] { self->LookAgain(); });
+  });
 }
 
 // The kinds of all CRDs that there are, made known to requests.
@@ -270,6 +281,13 @@ void CustomKinds::Look() {
   }
 }
 
+namespace {
+
+// Counts the changes of the spec.
+int64_t GenerationOf(const Object& crd) { return crd["metadata"]["generation"].AsInt(); }
+
+}  // namespace
+
 // A kind is made anew when its spec, its accepted names or its end changed.
 void CustomKinds::Serve(const Object& crd, std::vector<KindPtr>& served) {
   if (!MayServe(crd)) return;
@@ -280,7 +298,7 @@ void CustomKinds::Serve(const Object& crd, std::vector<KindPtr>& served) {
   const auto known = compiled_.find(std::string(crd.name()));
   if (known != compiled_.end()) {
     const Object& old = known->second->crd();
-    const bool same = old.uid() == crd.uid() && Equal(old["spec"], crd["spec"]) &&
+    const bool same = old.uid() == crd.uid() && GenerationOf(old) == GenerationOf(crd) &&
                       Equal(old["status"]["acceptedNames"], crd["status"]["acceptedNames"]) &&
                       known->second->terminating() == CrdConditionTrue(crd.root(), "Terminating");
     if (same) return served.push_back(known->second);
@@ -374,9 +392,7 @@ void CustomKinds::AfterDeletion(const std::string& name, Result<Outcome> deleted
     return Release(name, "InstanceDeletionCompleted", "removed all instances");
   }
   finalizing_.erase(name);
-  pipeline_.core().Post([self = shared_from_this()] {
-    self->pipeline_.core().After(kLookAgain, [self] { self->LookAgain(); });
-  });
+  LookAgainSoon();
 }
 
 // Lets the CRD go.
@@ -438,6 +454,7 @@ void CustomKinds::Write(const std::string& name, ChangeCrd change, std::function
       [self = shared_from_this(), name, then = std::move(then)](Result<Outcome> done) {
         if (!done && !done.error().Is("NotFound")) {
           log::Warning("server", "status of {}: {}", name, done.error().message);
+          self->LookAgainSoon();
         }
         self->strand_.Post([self, then] {
           if (then) then();

@@ -11,6 +11,7 @@
 // Source: k8s.io/apiextensions-apiserver pkg/controller/{status,establish,finalizer} at v0.36.3.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <set>
@@ -37,7 +38,8 @@ class CustomKinds : public std::enable_shared_from_this<CustomKinds> {
   CustomKinds(Pipeline& pipeline, RegistrySource& registries);
   void Listen();     // core
   void LookAgain();  // any
-  void Look();       // strand
+  void LookAgainSoon();
+  void Look();  // strand
   std::vector<api::Object> ServeAll();
 
   // What is to be done with one CRD; all on the strand.
@@ -57,6 +59,7 @@ class CustomKinds : public std::enable_shared_from_this<CustomKinds> {
   const std::shared_ptr<const api::Registry> base_;
   Strand strand_;
   std::unique_ptr<store::Watch> watch_;  // core only
+  std::atomic<bool> look_pending_ = false;
   // Strand only:
   std::map<std::string, std::shared_ptr<const api::CustomKind>> compiled_;  // by CRD name
   std::set<std::string> finalizing_;                                        // CRD names

@@ -197,26 +197,31 @@ void AddColumns(const api::Resource& resource, Mut columns) {
   }
 }
 
-void AddCells(const api::Resource& resource, const Object& object, Time now, Mut cells) {
+// What the rows of one kind show: a custom kind's columns, or those of its table.
+struct RowKind {
+  const api::CustomVersion* custom;  // nullptr: a built-in kind
+  const TableKind& table;
+};
+
+void AddCells(const RowKind& kind, const Object& object, Time now, Mut cells) {
   cells.SetList();
-  if (const api::CustomVersion* custom = api::AsCustom(resource)) {
+  if (kind.custom) {
     cells.Append().SetString(object.name());
-    for (const api::PrinterColumn& column : custom->columns) {
+    for (const api::PrinterColumn& column : kind.custom->columns) {
       PrintCustomCell(column, object, now, cells.Append());
     }
     return;
   }
-  for (const Column& column : TableFor(resource).columns) {
+  for (const Column& column : kind.table.columns) {
     column.cell(object.root(), now, cells.Append());
   }
 }
 
-void AddRow(const api::Resource& resource, const Object& object, const EncodeContext& context,
-            Editor& edit, Mut rows) {
+void AddRow(const RowKind& kind, const Object& object, const EncodeContext& context, Editor& edit,
+            Mut rows) {
   Mut row = rows.Append();
-  AddCells(resource, object, context.now, row["cells"]);
-  const TableKind& table = TableFor(resource);
-  if (table.conditions) table.conditions(object.root(), row);
+  AddCells(kind, object, context.now, row["cells"]);
+  if (kind.table.conditions) kind.table.conditions(object.root(), row);
   Mut carried = row["object"];
   switch (context.include) {
     case IncludeObject::kNone:
@@ -257,7 +262,8 @@ Object MakeTable(const Operation& op, std::span<const Object> objects, const Lis
   }
   Mut rows = root["rows"];
   rows.SetList();
-  for (const Object& object : objects) AddRow(*op.resource, object, context, edit, rows);
+  const RowKind kind{api::AsCustom(*op.resource), TableFor(*op.resource)};
+  for (const Object& object : objects) AddRow(kind, object, context, edit, rows);
   return std::move(edit).Finish();
 }
 

@@ -80,7 +80,6 @@ bool UsesConfigMap(const Object& pod, std::string_view name) {
 bool UsesAccount(const Object& pod, std::string_view name) {
   return pod["spec"]["serviceAccountName"].AsString() == name;
 }
-bool IsPod(const Object& pod, std::string_view name) { return pod.name() == name; }
 
 bool UsesClaim(const Object& pod, std::string_view name) {
   for (Value volume : pod["spec"]["volumes"].items()) {
@@ -104,7 +103,6 @@ using Uses = bool (*)(const Object& pod, std::string_view name);
 
 bool AnyPod(const Asked& asked, std::string_view ns, std::string_view name, Uses uses) {
   const auto pods = asked.view.Snapshot("pods");
-  if (!pods) return false;
   for (const auto& entry : pods->Range(ns, "", "", 0)) {
     const Object& pod = entry->object;
     if (pod["spec"]["nodeName"].AsString() == asked.node && uses(pod, name)) return true;
@@ -243,10 +241,14 @@ Decision Pod(const Asked& asked) {
   if (subresource == "eviction" && asked.Verb({"create"})) return Allow();
   if (!subresource.empty()) return Refuse();
   if (asked.Verb({"create", "delete"})) return Allow();
-  if (asked.Verb({"get"})) return IfUsed<IsPod>(asked);
+  const auto if_its_own = [&asked] {
+    const Object pod = asked.view.Get("pods", asked.info.ns, asked.info.name);
+    return IfRelated(asked, pod["spec"]["nodeName"].AsString() == asked.node);
+  };
+  if (asked.Verb({"get"})) return if_its_own();
   if (!asked.Verb({"list", "watch"})) return Refuse();
   if (asked.SelectsNode()) return Allow();
-  if (!asked.info.name.empty()) return IfUsed<IsPod>(asked);
+  if (!asked.info.name.empty()) return if_its_own();
   return Refuse("can only list/watch pods with spec.nodeName field selector");
 }
 
@@ -270,17 +272,23 @@ constexpr Row kRows[] = {
     {"coordination.k8s.io", "leases", Lease},
 };
 
+bool IsNode(const User& user) {
+  return user.name.starts_with(kPrefix) && user.InGroup("system:nodes");
+}
+
 }  // namespace
 
 std::string_view NodeOf(const User& user) {
-  if (!user.name.starts_with(kPrefix) || !user.InGroup("system:nodes")) return {};
+  if (!IsNode(user)) return {};
   return std::string_view(user.name).substr(kPrefix.size());
 }
 
 Decision AuthorizeNode(const User& user, const RequestInfo& info, const ClusterView& view) {
-  if (!user.name.starts_with(kPrefix) || !user.InGroup("system:nodes")) return Refuse();
   const Asked asked{NodeOf(user), info, view};
-  if (asked.node.empty()) return Refuse(fmt::format("unknown node for user {}", Quote(user.name)));
+  if (asked.node.empty()) {
+    if (!IsNode(user)) return Refuse();
+    return Refuse(fmt::format("unknown node for user {}", Quote(user.name)));
+  }
   if (info.is_resource) {
     for (const Row& row : kRows)
       if (row.plural == info.resource && row.group == info.group) return row.decide(asked);

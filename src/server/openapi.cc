@@ -21,8 +21,6 @@ using api::Object;
 using api::Resource;
 using api::Subresource;
 
-constexpr std::string_view kMetaPrefix = "io.k8s.apimachinery.pkg.apis.meta.v1.";
-
 std::string PathOf(const api::GroupVersion& gv) {
   return (gv.group.empty() ? "api/" : "apis/") + gv.ToString();
 }

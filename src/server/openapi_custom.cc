@@ -13,8 +13,6 @@ namespace {
 using api::Mut;
 using api::Value;
 
-constexpr std::string_view kMetaPrefix = "io.k8s.apimachinery.pkg.apis.meta.v1.";
-
 void SetRef(Mut out, const std::string& model, std::string_view description,
             std::set<std::string>& needed) {
   out["allOf"].Append().Set("$ref", std::string(kSchemaPrefix) + model);

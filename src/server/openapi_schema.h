@@ -11,6 +11,7 @@
 namespace sextant::server {
 
 inline constexpr std::string_view kSchemaPrefix = "#/components/schemas/";
+inline constexpr std::string_view kMetaPrefix = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 
 // Writes the schema of `message` and notes in `needed` what it refers to (model names).
 void WriteSchema(const api::Message& message, api::Mut out, std::set<std::string>& needed);

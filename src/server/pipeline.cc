@@ -13,6 +13,7 @@
 #include "api/patch.h"
 #include "base/check.h"
 #include "base/quote.h"
+#include "base/strand.h"
 #include "server/decode.h"
 #include "server/filter.h"
 #include "server/write_steps.h"
@@ -89,8 +90,10 @@ Error CommitFailure(const Operation& op, std::string_view name, CommitError erro
 // One write from its first reading to its durable end. Lives on by the callbacks that hold it.
 class WriteJob : public std::enable_shared_from_this<WriteJob> {
  public:
-  WriteJob(Pipeline& pipeline, Operation op, Respond done)
+  // `on`: where what is not the core's is done; outlives the job.
+  WriteJob(Pipeline& pipeline, Executor& on, Operation op, Respond done)
       : pipeline_(pipeline),
+        on_(on),
         op_(std::move(op)),
         done_(std::move(done)),
         context_(pipeline.context()) {}
@@ -98,11 +101,13 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
   void Create() {
     auto checked = CheckAgainstUrl(op_, op_.body.root());
     if (!checked) return Finish(Fail(std::move(checked).error()));
-    auto object = PrepareCreate(op_, op_.body, context_, warnings_);
+    std::vector<std::string> warnings = warnings_;  // another try begins with these again
+    auto object = PrepareCreate(op_, op_.body, context_, warnings);
     if (!object && object.error().retry_after_s == kRetrySoon) {
       if (++attempts_ < kMaxSoonAttempts) return TryCreateSoon();
       object.error().retry_after_s = 0;
     }
+    std::swap(warnings, warnings_);
     if (!object) return Finish(Fail(std::move(object).error()));
     const bool generated = op_.body.name().empty();
     settlements_ = Settlements(op_, "create", api::Value(), object->root(), context_);
@@ -110,13 +115,15 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
     Write write{Write::Op::kCreate, StorageKey(op_, object->name()), 0,
                 api::ToStored(*object, *op_.resource)};
     const std::string name(object->name());
-    Commit(std::move(write), [name, generated](WriteJob& job, Committed committed) {
-      if (committed.error == CommitError::kExists && generated &&
-          ++job.attempts_ < kMaxNameAttempts) {
-        return job.OnWorker([](WriteJob& again) { again.Create(); });
-      }
-      job.Answer(name, std::move(committed), 201);
-    });
+    Commit(std::move(write),
+           [name, generated, warnings = std::move(warnings)](WriteJob& job, Committed committed) {
+             if (committed.error == CommitError::kExists && generated &&
+                 ++job.attempts_ < kMaxNameAttempts) {
+               job.warnings_ = warnings;
+               return job.OnWorker([](WriteJob& again) { again.Create(); });
+             }
+             job.Answer(name, std::move(committed), 201);
+           });
   }
 
   // PUT.
@@ -134,8 +141,6 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
     auto request = ReadDeleteOptions(op_);
     if (!request) return Finish(Fail(std::move(request).error()));
     delete_ = *std::move(request);
-    const std::string_view warning = api::RulesFor(*op_.resource).orphan_warning;
-    if (delete_.propagation.empty() && !warning.empty()) warnings_.emplace_back(warning);
     ReadLatest([](WriteJob& job, EntryPtr entry) { job.DeleteFrom(std::move(entry)); });
   }
 
@@ -149,7 +154,7 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
 
   template <typename F>
   void OnWorker(F next) {
-    pipeline_.workers().Post([self = shared_from_this(), next]() mutable { next(*self); });
+    on_.Post([self = shared_from_this(), next]() mutable { next(*self); });
   }
 
   // Reads what is ordered last, on the core loop, and goes on with it on a worker.
@@ -157,25 +162,21 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
     step_ = step;
     pipeline_.core().Post([self = shared_from_this()] {
       EntryPtr entry = self->pipeline_.store().Latest(StorageKey(self->op_, self->op_.info.name));
-      self->pipeline_.workers().Post([self, entry] { self->step_(*self, entry); });
+      self->on_.Post([self, entry] { self->step_(*self, entry); });
     });
   }
 
   void Commit(Write write, std::function<void(WriteJob&, Committed)> then) {
-    pipeline_.core().Post(
-        [self = shared_from_this(), write = std::move(write), then = std::move(then)]() mutable {
-          auto also = self->Settle();
-          if (!also) return self->FinishOnWorker(std::move(also).error());
-          store::Store& store = self->pipeline_.store();
-          const store::Key key = write.key;
-          const EntryPtr before = store.Latest(key);
-          store.Commit(std::move(write), [self, then = std::move(then)](Committed committed) {
-            self->pipeline_.workers().Post(
-                [self, then, committed = std::move(committed)] { then(*self, committed); });
-          });
-          if (store.Latest(key) == before) return;  // refused
-          for (Write& one : *also) store.Commit(std::move(one), [](Committed) {});
-        });
+    pipeline_.core().Post([self = shared_from_this(), write = std::move(write),
+                           then = std::move(then)]() mutable {
+      auto also = self->Settle();
+      if (!also) return self->FinishOnWorker(std::move(also).error());
+      also->insert(also->begin(), std::move(write));
+      self->pipeline_.store().CommitAll(*std::move(also), [self, then = std::move(then)](
+                                                              Committed committed) {
+        self->on_.Post([self, then, committed = std::move(committed)] { then(*self, committed); });
+      });
+    });
   }
 
   // On the core loop: what goes with the commit, or why there may be none.
@@ -189,14 +190,12 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
   }
 
   void FinishOnWorker(Error error) {
-    pipeline_.workers().Post(
-        [self = shared_from_this(), error = std::move(error)] { self->Finish(Fail(error)); });
+    on_.Post([self = shared_from_this(), error = std::move(error)] { self->Finish(Fail(error)); });
   }
 
   void TryCreateSoon() {
     pipeline_.core().Post([self = shared_from_this()] {
-      self->pipeline_.core().After(
-          kSoon, [self] { self->pipeline_.workers().Post([self] { self->Create(); }); });
+      self->pipeline_.core().After(kSoon, [self] { self->on_.Post([self] { self->Create(); }); });
     });
   }
 
@@ -324,6 +323,10 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
 
   void DeleteFrom(EntryPtr entry) {
     if (NotThere(entry)) return;
+    const api::Rules& rules = api::RulesFor(*op_.resource);
+    if (delete_.propagation.empty() && rules.orphans_by_default) {
+      warnings_.emplace_back(rules.orphan_warning);
+    }
     const Object current = api::FromStored(entry->object, *op_.resource);
     auto plan = PlanDelete(op_, delete_, current, context_);
     if (!plan) return Finish(Fail(std::move(plan).error()));
@@ -363,8 +366,7 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
   void DryUpdate(Object object) {
     pipeline_.core().Post([self = shared_from_this(), object = std::move(object)] {
       if (auto also = self->Settle(); !also) return self->FinishOnWorker(also.error());
-      self->pipeline_.workers().Post(
-          [self, object] { self->Finish(ObjectOutcome(self->op_, object)); });
+      self->on_.Post([self, object] { self->Finish(ObjectOutcome(self->op_, object)); });
     });
   }
 
@@ -373,7 +375,7 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
       if (auto also = self->Settle(); !also) return self->FinishOnWorker(also.error());
       const bool there =
           self->pipeline_.store().Latest(StorageKey(self->op_, object.name())) != nullptr;
-      self->pipeline_.workers().Post([self, object, there] {
+      self->on_.Post([self, object, there] {
         if (there) {
           return self->Finish(Fail(AlreadyExists(QualifiedResource(self->op_), object.name())));
         }
@@ -387,8 +389,7 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
     if (pipeline_.store().visible() >= revision) return Finish(ObjectOutcome(op_, object));
     pipeline_.core().Post([self = shared_from_this(), object, revision] {
       self->pipeline_.core().After(kVisiblePoll, [self, object, revision] {
-        self->pipeline_.workers().Post(
-            [self, object, revision] { self->AnswerVisible(object, revision); });
+        self->on_.Post([self, object, revision] { self->AnswerVisible(object, revision); });
       });
     });
   }
@@ -413,6 +414,7 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
   }
 
   Pipeline& pipeline_;
+  Executor& on_;
   Operation op_;
   Respond done_;
   const WriteContext context_;
@@ -426,15 +428,24 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
   bool named_version_ = false;
 };
 
-// DELETE of a collection: its objects one by one, side by side, then the answer is the list.
+// DELETE of a collection: its objects in the order of the list, none waiting for the disk of the
+// one before, then the answer is the list.
 class CollectionJob : public std::enable_shared_from_this<CollectionJob> {
  public:
   CollectionJob(Pipeline& pipeline, Operation op, Respond done)
-      : pipeline_(pipeline), op_(std::move(op)), done_(std::move(done)) {}
+      : pipeline_(pipeline),
+        strand_(pipeline.workers()),
+        op_(std::move(op)),
+        done_(std::move(done)) {}
 
   void Start(Result<Outcome> listed) {
     if (!listed) return done_(std::move(listed));
     outcome_ = std::move(*listed);
+    strand_.Post([self = shared_from_this()] { self->DeleteAll(); });
+  }
+
+ private:
+  void DeleteAll() {
     left_ = outcome_.list->items.size();
     if (left_ == 0) return done_(std::move(outcome_));
     const size_t count = left_;
@@ -444,30 +455,26 @@ class CollectionJob : public std::enable_shared_from_this<CollectionJob> {
       one.info.name = outcome_.list->items[i].name();
       one.info.ns = outcome_.list->items[i].ns();
       std::make_shared<WriteJob>(
-          pipeline_, std::move(one),
-          [self = shared_from_this(), i](Result<Outcome> r) { self->OneDone(i, std::move(r)); })
+          pipeline_, strand_, std::move(one),
+          [self = shared_from_this()](Result<Outcome> r) { self->OneDone(std::move(r)); })
           ->Delete();
     }
   }
 
- private:
-  void OneDone(size_t index, Result<Outcome> result) {
-    (void)index;
-    std::unique_lock lock(mutex_);
+  void OneDone(Result<Outcome> result) {
     if (!result && !result.error().Is("NotFound") && !error_) error_ = std::move(result).error();
     if (--left_ > 0) return;
-    lock.unlock();
     if (error_) return done_(Fail(*std::move(error_)));
     done_(std::move(outcome_));
   }
 
   Pipeline& pipeline_;
-  Operation op_;
+  Strand strand_;  // every step of every deletion
+  const Operation op_;
   Respond done_;
   Outcome outcome_;
-  std::mutex mutex_;
-  size_t left_ = 0;             // guarded by mutex_ after Start
-  std::optional<Error> error_;  // guarded by mutex_
+  size_t left_ = 0;
+  std::optional<Error> error_;
 };
 
 }  // namespace
@@ -512,6 +519,15 @@ Result<store::Revision> ParseObjectRevision(std::string_view text) {
   return Fail(Error{.code = 500, .message = NoRevision(text)});
 }
 
+std::vector<EntryPtr> EntriesOf(const store::Snapshot& snapshot, const api::Resource& resource,
+                                std::string_view ns, std::string_view name, const store::Key& after,
+                                size_t limit) {
+  const bool one = !name.empty() && (!resource.namespaced || !ns.empty());
+  if (!one) return snapshot.Range(ns, after.ns, after.name, limit);
+  EntryPtr entry = snapshot.Get(ns, name);
+  return entry ? std::vector<EntryPtr>{std::move(entry)} : std::vector<EntryPtr>();
+}
+
 bool IsView(const Operation& op) {
   return !op.subresource || op.subresource->message == op.resource->message;
 }
@@ -521,9 +537,7 @@ Pipeline::~Pipeline() = default;
 
 Object ClusterView::Get(std::string_view resource, std::string_view ns,
                         std::string_view name) const {
-  const auto snapshot = Snapshot(resource);
-  if (!snapshot) return {};
-  const auto entry = snapshot->Get(ns, name);
+  const auto entry = Snapshot(resource)->Get(ns, name);
   return entry ? entry->object : Object();
 }
 
@@ -561,7 +575,7 @@ void Pipeline::Execute(Operation op, Respond done) {
       return List(std::move(op), [job](Result<Outcome> r) { job->Start(std::move(r)); });
     }
     const std::string action(verb);  // the operation moves on
-    auto job = std::make_shared<WriteJob>(*this, std::move(op), std::move(done));
+    auto job = std::make_shared<WriteJob>(*this, parts_.workers, std::move(op), std::move(done));
     if (action == "create") return job->Create();
     if (action == "update") return job->Update();
     if (action == "patch") return job->Patch();
@@ -571,7 +585,7 @@ void Pipeline::Execute(Operation op, Respond done) {
 }
 
 void Pipeline::Modify(const Operation& op, Change change, Respond done) {
-  std::make_shared<WriteJob>(*this, op, std::move(done))->Modify(std::move(change));
+  std::make_shared<WriteJob>(*this, parts_.workers, op, std::move(done))->Modify(std::move(change));
 }
 
 void Pipeline::Read(Operation op, Respond done) {
@@ -628,8 +642,8 @@ void Pipeline::List(Operation op, Respond done) {
   }
   const auto wanted = RevisionOf(op.options.resource_version);
   if (!wanted) {
-    return done(Fail(BadRequest("invalid resource version: " +
-                                NoRevision(op.options.resource_version))));
+    return done(
+        Fail(BadRequest("invalid resource version: " + NoRevision(op.options.resource_version))));
   }
   const std::string resource = StorageName(*op.resource);
   if (!op.options.continue_token.empty()) {
@@ -673,7 +687,8 @@ void Pipeline::ListAt(Operation op, std::shared_ptr<const store::Snapshot> snaps
   // One more than a page tells whether there is another one.
   const bool paged = limit > 0;
   const size_t want = paged && filter->all() ? limit + 1 : 0;
-  auto entries = snapshot->Range(ns, from.ns, from.name, want);
+  const auto entries = EntriesOf(*snapshot, *op.resource, ns, filter->name(),
+                                 {.resource = {}, .ns = from.ns, .name = from.name}, want);
   size_t used = 0;
   for (; used < entries.size(); ++used) {
     if (paged && list.items.size() == limit) break;

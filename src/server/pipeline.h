@@ -81,6 +81,13 @@ store::Key StorageKey(const Operation& op, std::string_view name);
 GroupResource QualifiedResource(const Operation& op);
 // The resourceVersion of a get or a watch; 0 for none. Error: 500, as the real server has it.
 Result<store::Revision> ParseObjectRevision(std::string_view text);
+// What a list or a watch has to look at: the one entry where its name is known, else those after
+// `after`, at most `limit` (0: all).
+std::vector<std::shared_ptr<const store::Entry>> EntriesOf(const store::Snapshot& snapshot,
+                                                           const api::Resource& resource,
+                                                           std::string_view ns,
+                                                           std::string_view name,
+                                                           const store::Key& after, size_t limit);
 // True for the object itself and for what shows or changes a part of it (status, resize, ...), by
 // the message. All else needs a handler of its own: the pipeline must not take it for the object.
 bool IsView(const Operation& op);

@@ -118,7 +118,6 @@ class ChainAuthorizer : public Authorizer {
   static void ForEachRole(const User& user, std::string_view ns, const ClusterView& view, F visit) {
     const auto visit_all = [&](std::string_view resource, std::string_view in) {
       const auto bindings = view.Snapshot(resource);
-      if (!bindings) return false;
       for (const auto& entry : bindings->Range(in, "", "", 0)) {
         const Value binding = entry->object.root();
         const Value subject = MatchingSubject(binding, user, in);

@@ -64,7 +64,6 @@ void AddTo(Taken& taken, Value spec) {
 Taken TakenByOthers(const AdmissionRequest& request, std::string_view uid) {
   Taken taken;
   const auto services = request.view.Snapshot("services");
-  if (!services) return taken;
   for (const auto& entry : services->Range("", "", "", 0)) {
     if (entry->object.uid() != uid) AddTo(taken, entry->object["spec"]);
   }

@@ -212,7 +212,6 @@ Result<Object> TakeFromBudget(const Object& budget, const std::string& pod, Time
 std::vector<Object> BudgetsOf(const Object& pod, const ClusterView& view) {
   std::vector<Object> found;
   const auto budgets = view.Snapshot(kBudgets);
-  if (!budgets) return found;
   for (const auto& entry : budgets->Range(pod.ns(), "", "", 0)) {
     auto selector = api::LabelSelector::From(entry->object["spec"]["selector"]);
     if (selector && selector->Matches(pod["metadata"]["labels"])) found.push_back(entry->object);

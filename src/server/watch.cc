@@ -91,7 +91,7 @@ void WatchStream::Begin() {
     after = snapshot->revision();
     strand_.Post([self = shared_from_this(), snapshot, ns, name, initial] {
       std::vector<WatchUpdate> updates;
-      for (const auto& entry : snapshot->Range(ns, "", "", 0)) {
+      for (const auto& entry : EntriesOf(*snapshot, *self->op_.resource, ns, name, {}, 0)) {
         if (!name.empty() && entry->key.name != name) continue;
         api::Object object = api::FromStored(entry->object, *self->op_.resource);
         if (self->filter_.Matches(object.root())) {
@@ -165,21 +165,19 @@ void WatchStream::OnBatch(std::span<const store::Event> events) {
 // An object that enters the selection is added, one that leaves it is deleted.
 void WatchStream::Translate(const store::Event& event, std::vector<WatchUpdate>& out) const {
   const api::Resource& resource = *op_.resource;
-  const auto matches = [&](const std::shared_ptr<const store::Entry>& entry) {
-    return entry &&
-           (filter_.all() || filter_.Matches(api::FromStored(entry->object, resource).root()));
+  const auto matches = [&](const api::Object& object) {
+    return filter_.all() || filter_.Matches(object.root());
   };
-  const bool was = matches(event.previous);
-  const bool is = event.type != store::EventType::kDeleted && matches(event.entry);
-  if (!was && !is) return;
+  const bool deleted = event.type == store::EventType::kDeleted;
+  const bool was = event.previous && matches(api::FromStored(event.previous->object, resource));
+  api::Object now = api::FromStored(event.entry->object, resource);
+  const bool is = !deleted && matches(now);
   if (is) {
-    out.push_back({was ? WatchKind::kModified : WatchKind::kAdded,
-                   api::FromStored(event.entry->object, resource)});
-    return;
+    out.push_back({was ? WatchKind::kModified : WatchKind::kAdded, std::move(now)});
+  } else if (was) {
+    if (!deleted) now = api::FromStored(event.previous->object, resource);
+    out.push_back({WatchKind::kDeleted, AtRevision(now, event.revision, resource.message)});
   }
-  const auto& last = event.type == store::EventType::kDeleted ? event.entry : event.previous;
-  out.push_back({WatchKind::kDeleted, AtRevision(api::FromStored(last->object, resource),
-                                                 event.revision, resource.message)});
 }
 
 void WatchStream::Tell(std::vector<WatchUpdate> updates, bool end) {

@@ -125,20 +125,9 @@ void KeepOwnersOnce(Mut metadata, std::vector<std::string>& warnings) {
                   fmt::join(twice, ", ")));
 }
 
-// Whether two maps have the same members, but for those that `skips` names.
-template <typename Skips>
-bool SameMembers(Value a, Value b, Skips skips) {
-  const auto has_all_of = [&skips](Value x, Value y) {
-    for (auto [key, value] : x.members())
-      if (!skips(key) && !Equal(value, y[key])) return false;
-    return true;
-  };
-  return has_all_of(a, b) && has_all_of(b, a);
-}
-
 // Everything but metadata, a status of its own and the type: what metadata.generation counts.
 bool SpecChanged(Value a, Value b, bool status_too) {
-  return !SameMembers(a, b, [status_too](std::string_view key) {
+  return !api::SameBut(a, b, [status_too](std::string_view key) {
     return key == "metadata" || key == "kind" || key == "apiVersion" ||
            (key == "status" && !status_too);
   });
@@ -149,18 +138,18 @@ bool SameManagers(Value a, Value b) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i) {
     const auto is_time = [](std::string_view key) { return key == "time"; };
-    if (!SameMembers(a.at(i), b.at(i), is_time)) return false;
+    if (!api::SameBut(a.at(i), b.at(i), is_time)) return false;
   }
   return true;
 }
 
 // True if nothing but the times of managedFields differs.
 bool SameButTimes(Value a, Value b) {
-  return SameMembers(a, b, [](std::string_view key) { return key == "metadata"; }) &&
-         SameMembers(a["metadata"], b["metadata"],
-                     [](std::string_view key) {
-                       return key == "managedFields" || key == "resourceVersion";
-                     }) &&
+  return api::SameBut(a, b, [](std::string_view key) { return key == "metadata"; }) &&
+         api::SameBut(a["metadata"], b["metadata"],
+                      [](std::string_view key) {
+                        return key == "managedFields" || key == "resourceVersion";
+                      }) &&
          SameManagers(a["metadata"]["managedFields"], b["metadata"]["managedFields"]);
 }
 
@@ -555,8 +544,7 @@ Result<DeletePlan> PlanDelete(const Operation& op, const DeleteRequest& request,
       grace = metadata["deletionGracePeriodSeconds"].AsInt();
     }
   }
-  const bool finalizers =
-      SetCollectorFinalizers(request, !rules.orphan_warning.empty(), metadata, old);
+  const bool finalizers = SetCollectorFinalizers(request, rules.orphans_by_default, metadata, old);
   const bool held = rules.held && rules.held(current.root());
   if (!graceful && (finalizers || held) && !ending) {
     metadata.Set("deletionTimestamp", FormatTime(context.view.now()));

@@ -39,8 +39,7 @@ Status Keep(const std::string& made, const std::string& name) {
   const int error = errno;
   close(fd);
   if (!synced) return Fail(FileError("write", made, error));
-  if (rename(made.c_str(), name.c_str()) != 0) return Fail(FileError("rename", name, errno));
-  return {};
+  return RenameDurably(made, name);
 }
 
 Result<Revision> AddExtras(const std::string& path, const Extras& extras) {

@@ -123,9 +123,11 @@ const MvccStore::Resource* MvccStore::FindResource(std::string_view name) const 
 
 // ---- writing ----
 
-CommitError MvccStore::Check(const Write& write, const Entry* current) const {
+// One of so many writes `together`.
+CommitError MvccStore::Check(const Write& write, const Entry* current, size_t together) const {
   if (fatal_ || closed_) return CommitError::kStopped;
-  if (inflight_ >= options_.max_inflight_commits || inflight_bytes_ >= options_.max_inflight_bytes)
+  if (inflight_ + together > options_.max_inflight_commits ||
+      inflight_bytes_ >= options_.max_inflight_bytes)
     return CommitError::kFull;
   if (write.op == Write::Op::kCreate) {
     if (current) return CommitError::kExists;
@@ -153,14 +155,31 @@ std::shared_ptr<const Entry> MvccStore::MakeEntry(Write* write, const Entry* cur
 }
 
 void MvccStore::Commit(Write write, std::function<void(Committed)> done) {
+  std::vector<Write> one;
+  one.push_back(std::move(write));
+  CommitAll(std::move(one), std::move(done));
+}
+
+void MvccStore::CommitAll(std::vector<Write> writes, std::function<void(Committed)> done) {
   DCHECK(core_.OnLoop());
-  CHECK(!write.key.resource.empty() && !write.key.name.empty());
-  CHECK(write.object || write.op == Write::Op::kDelete);
+  CHECK(!writes.empty());
+  for (const Write& write : writes) {
+    CHECK(!write.key.resource.empty() && !write.key.name.empty());
+    CHECK(write.object || write.op == Write::Op::kDelete);
+    std::shared_ptr<const Entry> current =
+        ResourceOf(write.key.resource).latest.Find(write.key.ns, write.key.name);
+    const CommitError error = Check(write, current.get(), writes.size());
+    if (error != CommitError::kNone) return Refuse(error, std::move(current), std::move(done));
+  }
+  for (Write& write : writes) {
+    Take(std::move(write), std::exchange(done, [](const Committed&) {}));
+  }
+}
+
+// Orders a write that has been checked.
+void MvccStore::Take(Write write, std::function<void(Committed)> done) {
   Resource& resource = ResourceOf(write.key.resource);
   std::shared_ptr<const Entry> current = resource.latest.Find(write.key.ns, write.key.name);
-  if (const CommitError error = Check(write, current.get()); error != CommitError::kNone)
-    return Refuse(error, std::move(current), std::move(done));
-
   const Write::Op op = write.op;
   ++ordered_;
   Pending pending;

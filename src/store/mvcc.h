@@ -42,6 +42,7 @@ class MvccStore : public Store {
   Status OpenFile();
 
   void Commit(Write write, std::function<void(Committed)> done) override;
+  void CommitAll(std::vector<Write> writes, std::function<void(Committed)> done) override;
   Revision visible() const override { return shown()->revision; }
   bool failed() const override { return failed_; }
   std::shared_ptr<const Snapshot> Visible(std::string_view resource) const override;
@@ -94,7 +95,8 @@ class MvccStore : public Store {
   const Resource* FindResource(std::string_view name) const;
   std::shared_ptr<const Shown> shown() const { return shown_.load(); }
   void Show(Revision revision, std::span<const std::pair<size_t, Tree>> changed);
-  CommitError Check(const Write& write, const Entry* current) const;
+  CommitError Check(const Write& write, const Entry* current, size_t together) const;
+  void Take(Write write, std::function<void(Committed)> done);
   std::shared_ptr<const Entry> MakeEntry(Write* write, const Entry* current);
   bool Order(Pending* pending, DiskOp op);
   void Refuse(CommitError error, std::shared_ptr<const Entry> current,

@@ -151,6 +151,9 @@ class Store {
   // Orders the write now (later reads of Latest see it; compare-and-swap is decided now) and calls
   // `done` on the core loop once it is durable, never inline.
   virtual void Commit(Write write, std::function<void(Committed)> done) = 0;
+  // Writes to different objects that go together: all are ordered, one after the other, or none.
+  // `done` tells of the first one, or why there are none. At least one.
+  virtual void CommitAll(std::vector<Write> writes, std::function<void(Committed)> done) = 0;
 
   // What is durable, that is what readers and watchers may be told. Any thread.
   virtual Revision visible() const = 0;

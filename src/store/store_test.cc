@@ -126,6 +126,39 @@ TEST_F(StoreTest, TooManyInFlight) {
   EXPECT_EQ(Create("c").error, CommitError::kNone) << "there is room again";
 }
 
+TEST_F(StoreTest, WhatGoesTogetherIsOrderedAsAWholeOrNotAtAll) {
+  Options options;
+  options.max_inflight_commits = 3;
+  Open(options);
+  Create("quota", "1");
+  const auto together = [&](const char* name, Revision quota) {
+    std::vector<Write> writes;
+    writes.push_back(MakeWrite(Op::kCreate, "a", name, "x"));
+    writes.push_back(MakeWrite(Op::kUpdate, "a", "quota", name));
+    writes.back().expect = quota;
+    return writes;
+  };
+  const auto error_of = [&](std::vector<Write> writes) {
+    std::optional<Committed> got;
+    store->CommitAll(std::move(writes), [&](Committed c) { got = std::move(c); });
+    loop.RunReady();
+    return got.value_or(Committed{CommitError::kStopped, nullptr, 0}).error;
+  };
+  EXPECT_EQ(error_of(together("one", 1)), CommitError::kNone);
+  EXPECT_EQ(DataOf(*store->Get({"configmaps", "a", "quota"})), "one");
+  EXPECT_EQ(store->visible(), 3u);
+  // The second cannot be: neither is the first.
+  EXPECT_EQ(error_of(together("two", 1)), CommitError::kConflict);
+  EXPECT_EQ(store->Get({"configmaps", "a", "two"}), nullptr);
+  // Room for one only.
+  store->Commit(MakeWrite(Op::kCreate, "a", "b", "x"), [](Committed) {});
+  store->Commit(MakeWrite(Op::kCreate, "a", "c", "x"), [](Committed) {});
+  EXPECT_EQ(error_of(together("three", 3)), CommitError::kFull);
+  EXPECT_EQ(store->Get({"configmaps", "a", "three"}), nullptr);
+  EXPECT_EQ(DataOf(*store->Get({"configmaps", "a", "quota"})), "one");
+  EXPECT_EQ(error_of(together("three", 3)), CommitError::kNone) << "there is room again";
+}
+
 TEST_F(StoreTest, OrderedIsNotVisible) {
   Create("web", "one");
   store->Commit(MakeWrite(Op::kUpdate, "a", "web", "two"), [](Committed) {});
