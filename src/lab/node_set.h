@@ -26,9 +26,6 @@ inline constexpr std::string_view kSimulatedLabel = "sextant.dev/simulated";
 // "off" switches a simulated node off, as pulling its plug would; anything else is on.
 inline constexpr std::string_view kPowerAnnotation = "sextant.dev/power";
 
-// The internal address of node `index` of the configuration.
-std::string NodeIp(size_t index);
-
 struct NodeSetParts {
   Loop& core;
   Executor& files;
