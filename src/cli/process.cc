@@ -84,7 +84,7 @@ Result<api::Object> NextReport(const Child& child, std::string& buffer, Duration
       return Fail(Timeout(fmt::format("the lab did not come up in time; its log is {}", log), 0));
     }
     pollfd waiting{child.report, POLLIN, 0};
-    ::poll(&waiting, 1, static_cast<int>(left.count()));
+    if (::poll(&waiting, 1, static_cast<int>(left.count())) <= 0) continue;
     char bytes[4096];
     const ssize_t n = ::read(child.report, bytes, sizeof bytes);
     if (n > 0) buffer.append(bytes, static_cast<size_t>(n));
