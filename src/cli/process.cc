@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "api/json.h"
 #include "base/clock.h"
@@ -176,16 +177,22 @@ int Launch(const lab::LabState& state, const lab::LabRecord& record, const Launc
 }
 
 Status StopProcess(const lab::LabState& state) {
-  if (!state.running()) return {};
-  ASSIGN_OR_RETURN(const lab::LabStatus status, state.ReadStatus());
   const RealClock clock;
   const Duration end = clock.Monotonic() + kStopLimit;
-  if (status.pid > 1) ::kill(static_cast<pid_t>(status.pid), SIGTERM);
-  while (state.running()) {
-    if (clock.Monotonic() > end) {
-      ::kill(static_cast<pid_t>(status.pid), SIGKILL);
-      break;
+  pid_t told = 0;
+  while (const std::optional<pid_t> holder = state.Holder()) {
+    const bool late = clock.Monotonic() > end;
+    if (*holder > 1 && (late || *holder != told)) {
+      told = *holder;
+      if (::kill(told, late ? SIGKILL : SIGTERM) != 0 && errno != ESRCH) {
+        return Fail(FileError("stop", fmt::format("process {}", told), errno));
+      }
     }
+    if (late && *holder <= 1) {
+      return Fail(InternalError(fmt::format("{} is locked, and names no process that could be ended",
+                                            state.file("lock"))));
+    }
+    if (late) break;
     ::usleep(5'000);
   }
   return {};

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 
 #include "api/json.h"
 #include "base/file.h"
@@ -98,16 +99,22 @@ bool Dying(pid_t pid) {
   return false;
 }
 
-// Takes the lock, waiting for a holder that is dying. The lock's file names its holder; where it
-// names nobody, somebody only looks (running()) or is about to write its number.
-bool TakeLock(int fd) {
+// Whom the lock's file names, 0 for nobody.
+pid_t NamedIn(int fd) {
+  char text[24] = {};
+  const ssize_t n = ::pread(fd, text, sizeof text - 1, 0);
+  const long pid = n > 0 ? std::strtol(text, nullptr, 10) : 0;
+  return pid > 0 && pid <= std::numeric_limits<pid_t>::max() ? static_cast<pid_t>(pid) : 0;
+}
+
+// Takes the lock (LOCK_EX, or LOCK_SH to look), waiting for a holder that is dying. The lock's file
+// names its holder; where it names nobody, somebody only looks or is about to write its number.
+bool TakeLock(int fd, int how) {
   const RealClock clock;
   const Duration start = clock.Monotonic();
-  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    char text[24] = {};
-    const ssize_t n = ::pread(fd, text, sizeof text - 1, 0);
-    const long pid = n > 0 ? std::strtol(text, nullptr, 10) : 0;
-    if (pid > 0 && !Dying(static_cast<pid_t>(pid))) return false;
+  while (::flock(fd, how | LOCK_NB) != 0) {
+    const pid_t pid = NamedIn(fd);
+    if (pid > 0 && !Dying(pid)) return false;
     if (clock.Monotonic() - start > (pid > 0 ? kDyingLimit : kNamelessLimit)) return false;
     ::usleep(kDyingLookUs);
   }
@@ -223,19 +230,20 @@ Result<std::vector<std::string>> LabState::List() {
 
 bool LabState::exists() const { return ::access(file("config.json").c_str(), F_OK) == 0; }
 
-bool LabState::running() const {
-  const int fd = ::open(file("lock").c_str(), O_RDWR | O_CLOEXEC);
-  if (fd < 0) return false;
-  const bool free = TakeLock(fd);
+std::optional<pid_t> LabState::Holder() const {
+  const int fd = ::open(file("lock").c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {};
+  std::optional<pid_t> holder;
+  if (!TakeLock(fd, LOCK_SH)) holder = NamedIn(fd);
   ::close(fd);
-  return !free;
+  return holder;
 }
 
 Status LabState::Lock() {
   RETURN_IF_ERROR(MakeDirectories(directory_, 0700));
   lock_fd_ = ::open(file("lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (lock_fd_ < 0) return Fail(FileError("open", file("lock"), errno));
-  if (!TakeLock(lock_fd_)) {
+  if (!TakeLock(lock_fd_, LOCK_EX)) {
     return Fail(UsageError(fmt::format("the lab {} is running already", name_)));
   }
   const std::string pid = std::to_string(::getpid());

@@ -10,6 +10,8 @@
 // Blocking file work; CLI threads only. Errors: sentences for a person.
 #pragma once
 
+#include <sys/types.h>
+
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,8 +47,11 @@ class LabState {
 
   const std::string& directory() const { return directory_; }
   const std::string& name() const { return name_; }
-  bool exists() const;   // there is a config.json
-  bool running() const;  // somebody who is not about to die holds the lock
+  bool exists() const;  // there is a config.json
+  // The process that holds the lock and is not about to die; 0 while it has not yet written its
+  // number. Nothing: the lab does not run.
+  std::optional<pid_t> Holder() const;
+  bool running() const { return Holder().has_value(); }
   std::string file(std::string_view name) const { return directory_ + "/" + std::string(name); }
 
   Status Write(const LabRecord& record) const;

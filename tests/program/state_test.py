@@ -93,6 +93,20 @@ class StateTest(unittest.TestCase):
         self.refused_untouched(["up", "--name", self.name], "exists and is stopped", "sextant start")
         self.good("start", "--name", self.name)
 
+    def test_only_the_holder_of_the_lock_is_stopped(self):
+        self.good_up()
+        bystander = subprocess.Popen(["sleep", "600"])
+        try:
+            status = self.lab / "status.json"
+            told = json.loads(status.read_text())
+            status.write_text(json.dumps(dict(told, pid=bystander.pid)))  # as of a run before
+            self.good("stop", "--name", self.name)
+            self.assertIsNone(bystander.poll(), "another process was ended")
+            self.assertFalse(os.path.exists("/proc/%d/fd" % told["pid"]), "the lab runs on")
+        finally:
+            bystander.kill()
+            bystander.wait()
+
     def test_port_in_use(self):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
