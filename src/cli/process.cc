@@ -25,6 +25,7 @@ namespace {
 
 constexpr Duration kServeLimit = std::chrono::seconds(30);
 constexpr Duration kStopLimit = std::chrono::seconds(15);
+constexpr useconds_t kLookUs = 5'000;
 constexpr size_t kMaxLine = 1 << 20;
 
 struct Child {
@@ -42,6 +43,9 @@ Result<Child> Spawn(const lab::LabState& state, Duration wait) {
   posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
   posix_spawn_file_actions_adddup2(&actions, 1, 2);
   posix_spawn_file_actions_adddup2(&actions, ends[1], kReportFd);
+  // Out of the way of both numbers.
+  const int lock = ::fcntl(state.lock_fd(), F_DUPFD_CLOEXEC, kLockFd + 1);
+  if (lock >= 0) posix_spawn_file_actions_adddup2(&actions, lock, kLockFd);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
@@ -60,6 +64,7 @@ Result<Child> Spawn(const lab::LabState& state, Duration wait) {
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   ::close(ends[1]);
+  if (lock >= 0) ::close(lock);
   if (error != 0) {
     ::close(ends[0]);
     return Fail(FileError("start", "/proc/self/exe", error));
@@ -92,6 +97,17 @@ Result<api::Object> NextReport(const Child& child, std::string& buffer, Duration
     if (n == 0) {
       return Fail(InternalError(fmt::format("the lab's process ended; its log is {}", log)));
     }
+  }
+}
+
+// It may be anywhere in its start.
+void End(pid_t pid) {
+  const RealClock clock;
+  const Duration end = clock.Monotonic() + kStopLimit;
+  ::kill(pid, SIGTERM);
+  while (::waitpid(pid, nullptr, WNOHANG) == 0) {
+    if (clock.Monotonic() > end) ::kill(pid, SIGKILL);
+    ::usleep(kLookUs);
   }
 }
 
@@ -135,7 +151,7 @@ void TellSextant(const lab::LabRecord& record) {
 
 }  // namespace
 
-int Launch(const lab::LabState& state, const lab::LabRecord& record, const LaunchOptions& options) {
+int Launch(lab::LabState state, const lab::LabRecord& record, const LaunchOptions& options) {
   if (options.as_kind) {
     fmt::print(stderr, "Creating cluster \"{}\" ...\n", record.config.name);
   }
@@ -165,8 +181,7 @@ int Launch(const lab::LabState& state, const lab::LabRecord& record, const Launc
   }
   ::close(child->report);
   if (!status) {
-    ::kill(child->pid, SIGTERM);
-    ::waitpid(child->pid, nullptr, 0);
+    End(child->pid);
     if (options.created) (void)state.Remove();
     return Report(status.error());
   }
@@ -193,7 +208,7 @@ Status StopProcess(const lab::LabState& state) {
                                             state.file("lock"))));
     }
     if (late) break;
-    ::usleep(5'000);
+    ::usleep(kLookUs);
   }
   return {};
 }

@@ -13,9 +13,11 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <utility>
 
 #include "api/json.h"
 #include "base/file.h"
+#include "base/random.h"
 
 namespace sextant::lab {
 namespace {
@@ -29,6 +31,7 @@ constexpr size_t kMaxFile = 16 << 20;
 constexpr size_t kMaxName = 63;
 constexpr Duration kDyingLimit = std::chrono::seconds(10);
 constexpr Duration kNamelessLimit = std::chrono::milliseconds(200);
+constexpr int kLockTries = 100;
 constexpr useconds_t kDyingLookUs = 2'000;
 
 std::string Env(const char* name) {
@@ -239,11 +242,39 @@ std::optional<pid_t> LabState::Holder() const {
   return holder;
 }
 
+bool LabState::IsLockFile(int fd) const {
+  struct stat opened;
+  struct stat there;
+  return ::fstat(fd, &opened) == 0 && ::stat(file("lock").c_str(), &there) == 0 &&
+         opened.st_dev == there.st_dev && opened.st_ino == there.st_ino;
+}
+
+void LabState::Inherit(int fd) {
+  if (lock_fd_ >= 0 || !IsLockFile(fd)) return;
+  ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  lock_fd_ = fd;
+}
+
 Status LabState::Lock() {
-  RETURN_IF_ERROR(MakeDirectories(directory_, 0700));
-  lock_fd_ = ::open(file("lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (lock_fd_ < 0) return Fail(FileError("open", file("lock"), errno));
-  if (!TakeLock(lock_fd_, LOCK_EX)) {
+  for (int i = 0; lock_fd_ < 0; ++i) {
+    RETURN_IF_ERROR(MakeDirectories(directory_, 0700));
+    const int fd = ::open(file("lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) {
+      if (errno == ENOENT && i < kLockTries) continue;  // the folder has just been removed
+      return Fail(FileError("open", file("lock"), errno));
+    }
+    if (TakeLock(fd, LOCK_EX)) {
+      if (IsLockFile(fd)) {
+        lock_fd_ = fd;
+        break;
+      }
+    } else if (IsLockFile(fd)) {
+      ::close(fd);
+      return Fail(UsageError(fmt::format("the lab {} is running already", name_)));
+    }
+    ::close(fd);  // of a folder that has been removed meanwhile
+  }
+  if (!TakeLock(lock_fd_, LOCK_EX)) {  // of one that was inherited: taken already
     return Fail(UsageError(fmt::format("the lab {} is running already", name_)));
   }
   const std::string pid = std::to_string(::getpid());
@@ -285,9 +316,22 @@ Result<LabStatus> LabState::ReadStatus() const {
                    std::string(object["explanation"].AsString())};
 }
 
-Status LabState::Remove() const {
+Status LabState::Remove() {
+  const int fd = std::exchange(lock_fd_, -1);
+  Status removed;
+  if (fd < 0 || IsLockFile(fd)) removed = RemoveFolder();
+  if (fd >= 0) ::close(fd);
+  return removed;
+}
+
+// Out of the way in one step: whoever makes the lab anew meanwhile loses nothing.
+Status LabState::RemoveFolder() const {
+  const std::filesystem::path folder = directory_;
+  const std::string away = folder.parent_path() / fmt::format(".removed-{:x}", RandomSeed());
   std::error_code error;
-  std::filesystem::remove_all(directory_, error);
+  std::filesystem::rename(folder, away, error);
+  if (error == std::errc::no_such_file_or_directory) return {};
+  if (!error) std::filesystem::remove_all(away, error);
   if (error) return Fail(FileError("remove", directory_, error.value()));
   return {};
 }

@@ -58,12 +58,21 @@ class LabState {
   Result<LabRecord> Read() const;
   Status WriteStatus(const LabStatus& status) const;
   Result<LabStatus> ReadStatus() const;
-  // Takes the lock for this process's life; an Error if somebody has it.
+  // Takes the lock for this process's life, or writes its number where it has it; an Error if
+  // somebody else has it. Makes the folder if need be.
   Status Lock();
-  Status Remove() const;  // the folder and all in it
+  // The lock that Lock has taken, for a child to inherit; -1: none.
+  int lock_fd() const { return lock_fd_; }
+  // The lock that the process that started this one has taken, if `fd` is that.
+  void Inherit(int fd);
+  // The folder and all in it, and gives up the lock. Who has locked it removes that folder only,
+  // never one that another process has made since.
+  Status Remove();
 
  private:
   LabState(std::string name, std::string directory);
+  bool IsLockFile(int fd) const;
+  Status RemoveFolder() const;
   std::string name_;
   std::string directory_;
   int lock_fd_ = -1;  // kept open until the process ends

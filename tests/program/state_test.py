@@ -87,6 +87,24 @@ class StateTest(unittest.TestCase):
         self.refused(self.up(), "is running already", "sextant down --name")
         self.good("get", "nodes", "--name", self.name)
 
+    def test_two_up_at_once(self):
+        for _ in range(3):
+            ups = [subprocess.Popen([SEXTANT, "up", "--name", self.name, "--runtime", "simulated"],
+                                    env=self.env, text=True, stdin=subprocess.DEVNULL,
+                                    stderr=subprocess.PIPE) for _ in range(4)]
+            ends = [(up.communicate(timeout=SECONDS)[1], up.returncode) for up in ups]
+            self.assertEqual(sorted(code for _, code in ends)[0], 0, ends)
+            for text, code in ends:
+                if code != 0:
+                    self.assertIn("is running already", text)
+            self.assertEqual(sum(code == 0 for _, code in ends), 1, ends)
+            self.good("get", "nodes", "--name", self.name)
+            self.assertTrue((self.lab / "config.json").exists(), "a loser removed the winner's state")
+            self.good("stop", "--name", self.name)
+            self.good("start", "--name", self.name)
+            self.good("down", "--name", self.name)
+            self.assertEqual(os.listdir(self.lab.parent), [])
+
     def test_up_over_a_stopped_lab(self):
         self.good_up()
         self.good("stop", "--name", self.name)
