@@ -191,6 +191,28 @@ class StateTest(unittest.TestCase):
                 self.assertIn("is running already", text)
         self.good("get", "nodes", "--name", self.name)
 
+    def test_logs_are_the_files_that_the_lab_wrote(self):
+        self.good_up()
+        self.good("stop", "--name", self.name)
+        secret = pathlib.Path(self.home, "secret.log")
+        secret.write_text("secret")
+        pods = self.lab / "nodes" / (self.name + "-worker") / "pods"
+        logs = pods / "uid" / "logs" / "main"
+        logs.mkdir(parents=True)
+        (logs / "0.log").write_text("now")
+        (logs / "0.log.1").write_text("before")
+        (logs / "1.log").symlink_to(secret)
+        (pods / "uid" / "logs" / "linked").symlink_to(self.home)
+        volume = pods / "uid" / "volumes" / "v"
+        volume.mkdir(parents=True)
+        (volume / "own.log").write_text("a Pod's file")
+        to = pathlib.Path(self.home, "logs")
+        self.good("export", "logs", str(to), "--name", self.name)
+        copied = sorted(str(path.relative_to(to)) for path in to.rglob("*") if path.is_file())
+        own = self.name + "-worker/pods/uid/logs/main/"
+        self.assertEqual(copied, ["lab.log", own + "0.log", own + "0.log.1"])
+        self.assertEqual((to / own / "0.log.1").read_text(), "before")
+
     def in_tmpfs(self, size, script):
         """Runs a script of sh with SEXTANT_HOME on a disk of this size; returns what it printed."""
         if not can_mount():
