@@ -204,8 +204,8 @@ Status StopProcess(const lab::LabState& state) {
       }
     }
     if (late && *holder <= 1) {
-      return Fail(InternalError(fmt::format("{} is locked, and names no process that could be ended",
-                                            state.file("lock"))));
+      return Fail(InternalError(fmt::format(
+          "{} is locked, and names no process that could be ended", state.file("lock"))));
     }
     if (late) break;
     ::usleep(kLookUs);

@@ -16,8 +16,9 @@ struct LaunchOptions {
 };
 
 // Starts the lab's process, waits until it serves (and is ready, with `wait`), merges the context
-// into the kubeconfig and tells how to go on. A lock that `state` has passes to it. The exit status: 1 also where it serves but was not
-// ready in time (with kind's words 0 and a warning, as kind does).
+// into the kubeconfig and tells how to go on. A lock that `state` has passes to it. The exit
+// status: 1 also where it serves but was not ready in time (with kind's words 0 and a warning, as
+// kind does).
 int Launch(lab::LabState state, const lab::LabRecord& record, const LaunchOptions& options);
 
 // Ends the process of a running lab and waits until its state is on disk.

@@ -140,8 +140,8 @@ std::vector<Fault> PlacementFaults() {
                {"name":"i","resources":{"limits":{"nvidia.com/gpu":"3"}}}],
              "containers":[{"name":"c","resources":{"limits":{"nvidia.com/gpu":"6"}}}]},
              "status":{"phase":"Running"}})");
-         c.outcomes = {{Unscheduled("0/2 nodes are available: 2 Insufficient nvidia.com/gpu."),
-                        ""}};
+         c.outcomes = {
+             {Unscheduled("0/2 nodes are available: 2 Insufficient nvidia.com/gpu."), ""}};
        },
        "scheduler sched.place INSUFFICIENT", "worker has no free card: Pods ask for 8 of 8"},
       {"unschedulable: the GPU node has a taint, another node has no card",
