@@ -4,7 +4,6 @@
 // Results go to standard output, progress and errors to standard error.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <mutex>
-#include <set>
 
 #include "agent/node_agent.h"
 #include "base/log.h"

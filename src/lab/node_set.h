@@ -5,8 +5,6 @@
 // methods from any thread.
 #pragma once
 
-#include <functional>
-#include <map>
 #include <memory>
 #include <string>
 

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "api/json.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/random.h"
 
