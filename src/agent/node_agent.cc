@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, 8> kOwned = {
     "nvidia.com/gpu.",  "nvidia.com/cuda.",
     "nvidia.com/mig",   "nvidia.com/gfd.",
     "nvidia.com/vgpu.", "nvidia.com/mps.",
-    "sextant.dev/gpu.", "feature.node.kubernetes.io/pci-10de.present"};
+    "sextant.dev/gpu.", gpu::kPciLabel};
 
 }  // namespace
 

@@ -4,13 +4,12 @@
 // Results go to standard output, progress and errors to standard error.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "lab/config.h"
+#include "lab/state.h"
 
 namespace sextant::cli {
 
@@ -44,10 +43,12 @@ Result<Duration> ParseWait(const std::string& text);
 // Where the process of a lab reports to the one that started it: one JSON line when it serves, one
 // more after `wait`.
 inline constexpr int kReportFd = 3;
+// Where it inherits the lab's lock, if that has been taken for it.
+inline constexpr int kLockFd = 4;
 
 // The process that runs a lab: started by Up and Start, or Up itself in the foreground. `created`:
-// a new lab, removed again if it does not come up.
-int RunLab(const std::string& name, Duration wait, bool created);
+// a new lab, locked: removed again if it does not come up.
+int RunLab(lab::LabState state, Duration wait, bool created);
 
 int Down(const std::string& name, const std::string& kubeconfig, bool as_kind);
 int Stop(const std::string& name);

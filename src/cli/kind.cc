@@ -17,22 +17,48 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The logs of a lab: its own, and those of its Pods as they lie under nodes/.
-Status CopyLogs(const lab::LabState& state, const std::string& to) {
+// What lies in a folder; nothing where there is none. A link is none: Pods may have made it.
+Result<std::vector<fs::path>> In(const fs::path& folder) {
+  std::vector<fs::path> paths;
+  std::error_code error;
+  if (fs::symlink_status(folder, error).type() != fs::file_type::directory) return paths;
+  fs::directory_iterator it(folder, error);
+  for (; !error && it != fs::directory_iterator(); it.increment(error)) paths.push_back(it->path());
+  if (error && error != std::errc::no_such_file_or_directory) {  // it may go meanwhile
+    return Fail(FileError("read", folder.string(), error.value()));
+  }
+  return paths;
+}
+
+Status CopyFile(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  if (fs::symlink_status(from, error).type() != fs::file_type::regular) return {};
+  fs::create_directories(to.parent_path(), error);
+  if (!error) fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);
+  if (error && error != std::errc::no_such_file_or_directory) {
+    return Fail(FileError("write", to.string(), error.value()));
+  }
+  return {};
+}
+
+// The logs of a lab: its own, and those of its Pods: nodes/<node>/pods/<uid>/logs/<container>/*.
+Status CopyLogs(const lab::LabState& state, const fs::path& to) {
   std::error_code error;
   fs::create_directories(to, error);
-  fs::copy(state.file("lab.log"), to + "/lab.log", fs::copy_options::overwrite_existing, error);
-  if (error && error != std::errc::no_such_file_or_directory) {
-    return Fail(FileError("write", to, error.value()));
+  if (error) return Fail(FileError("make", to.string(), error.value()));
+  RETURN_IF_ERROR(CopyFile(state.file("lab.log"), to / "lab.log"));
+  std::vector<fs::path> level = {state.file("nodes")};
+  for (const char* below : {"pods", "logs", "", ""}) {
+    std::vector<fs::path> next;
+    for (const fs::path& folder : level) {
+      ASSIGN_OR_RETURN(const std::vector<fs::path> entries, In(folder));
+      for (const fs::path& entry : entries) next.push_back(*below ? entry / below : entry);
+    }
+    level = std::move(next);
   }
   const fs::path nodes = state.file("nodes");
-  std::error_code none;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(nodes, none)) {
-    if (!entry.is_regular_file() || entry.path().extension() != ".log") continue;
-    const fs::path target = fs::path(to) / fs::relative(entry.path(), nodes);
-    fs::create_directories(target.parent_path(), error);
-    fs::copy(entry.path(), target, fs::copy_options::overwrite_existing, error);
-    if (error) return Fail(FileError("write", target.string(), error.value()));
+  for (const fs::path& log : level) {
+    RETURN_IF_ERROR(CopyFile(log, to / log.lexically_relative(nodes)));
   }
   return {};
 }

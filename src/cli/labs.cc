@@ -52,6 +52,8 @@ int Down(const std::string& name, const std::string& kubeconfig, bool as_kind) {
   if (!state->exists()) return 0;  // kind deletes what is not there without a word
   auto record = state->Read();
   if (auto stopped = StopProcess(*state); !stopped) return Report(stopped.error());
+  // Where the lock cannot be written (a full disk) the folder goes all the same.
+  if (auto locked = state->Lock(); !locked && state->running()) return Report(locked.error());
   if (record) {
     const std::string& file = kubeconfig.empty() ? record->kubeconfig : kubeconfig;
     if (auto gone = client::RemoveContext(record->context, {.path = file}); !gone) {

@@ -359,7 +359,11 @@ int Main(int argc, char** argv) {
   help->add_option("command", p.rest, "the command");
   CLI::App* lab = Sub(app, "__lab", "", p, [&p] {
     auto wait = ParseWait(p.wait);
-    return wait ? RunLab(p.name, *wait, false) : Report(wait.error());
+    if (!wait) return Report(wait.error());
+    auto state = lab::LabState::Of(p.name);
+    if (!state) return Report(state.error());
+    state->Inherit(kLockFd);
+    return RunLab(*std::move(state), *wait, false);
   });
   lab->group("");
   AddName(*lab, p);

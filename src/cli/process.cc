@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "api/json.h"
 #include "base/clock.h"
@@ -24,6 +25,7 @@ namespace {
 
 constexpr Duration kServeLimit = std::chrono::seconds(30);
 constexpr Duration kStopLimit = std::chrono::seconds(15);
+constexpr useconds_t kLookUs = 5'000;
 constexpr size_t kMaxLine = 1 << 20;
 
 struct Child {
@@ -41,6 +43,9 @@ Result<Child> Spawn(const lab::LabState& state, Duration wait) {
   posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
   posix_spawn_file_actions_adddup2(&actions, 1, 2);
   posix_spawn_file_actions_adddup2(&actions, ends[1], kReportFd);
+  // Out of the way of both numbers.
+  const int lock = ::fcntl(state.lock_fd(), F_DUPFD_CLOEXEC, kLockFd + 1);
+  if (lock >= 0) posix_spawn_file_actions_adddup2(&actions, lock, kLockFd);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
@@ -59,6 +64,7 @@ Result<Child> Spawn(const lab::LabState& state, Duration wait) {
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   ::close(ends[1]);
+  if (lock >= 0) ::close(lock);
   if (error != 0) {
     ::close(ends[0]);
     return Fail(FileError("start", "/proc/self/exe", error));
@@ -84,13 +90,24 @@ Result<api::Object> NextReport(const Child& child, std::string& buffer, Duration
       return Fail(Timeout(fmt::format("the lab did not come up in time; its log is {}", log), 0));
     }
     pollfd waiting{child.report, POLLIN, 0};
-    ::poll(&waiting, 1, static_cast<int>(left.count()));
+    if (::poll(&waiting, 1, static_cast<int>(left.count())) <= 0) continue;
     char bytes[4096];
     const ssize_t n = ::read(child.report, bytes, sizeof bytes);
     if (n > 0) buffer.append(bytes, static_cast<size_t>(n));
     if (n == 0) {
       return Fail(InternalError(fmt::format("the lab's process ended; its log is {}", log)));
     }
+  }
+}
+
+// It may be anywhere in its start.
+void End(pid_t pid) {
+  const RealClock clock;
+  const Duration end = clock.Monotonic() + kStopLimit;
+  ::kill(pid, SIGTERM);
+  while (::waitpid(pid, nullptr, WNOHANG) == 0) {
+    if (clock.Monotonic() > end) ::kill(pid, SIGKILL);
+    ::usleep(kLookUs);
   }
 }
 
@@ -134,7 +151,7 @@ void TellSextant(const lab::LabRecord& record) {
 
 }  // namespace
 
-int Launch(const lab::LabState& state, const lab::LabRecord& record, const LaunchOptions& options) {
+int Launch(lab::LabState state, const lab::LabRecord& record, const LaunchOptions& options) {
   if (options.as_kind) {
     fmt::print(stderr, "Creating cluster \"{}\" ...\n", record.config.name);
   }
@@ -164,8 +181,7 @@ int Launch(const lab::LabState& state, const lab::LabRecord& record, const Launc
   }
   ::close(child->report);
   if (!status) {
-    ::kill(child->pid, SIGTERM);
-    ::waitpid(child->pid, nullptr, 0);
+    End(child->pid);
     if (options.created) (void)state.Remove();
     return Report(status.error());
   }
@@ -176,17 +192,23 @@ int Launch(const lab::LabState& state, const lab::LabRecord& record, const Launc
 }
 
 Status StopProcess(const lab::LabState& state) {
-  if (!state.running()) return {};
-  ASSIGN_OR_RETURN(const lab::LabStatus status, state.ReadStatus());
   const RealClock clock;
   const Duration end = clock.Monotonic() + kStopLimit;
-  if (status.pid > 1) ::kill(static_cast<pid_t>(status.pid), SIGTERM);
-  while (state.running()) {
-    if (clock.Monotonic() > end) {
-      ::kill(static_cast<pid_t>(status.pid), SIGKILL);
-      break;
+  pid_t told = 0;
+  while (const std::optional<pid_t> holder = state.Holder()) {
+    const bool late = clock.Monotonic() > end;
+    if (*holder > 1 && (late || *holder != told)) {
+      told = *holder;
+      if (::kill(told, late ? SIGKILL : SIGTERM) != 0 && errno != ESRCH) {
+        return Fail(FileError("stop", fmt::format("process {}", told), errno));
+      }
     }
-    ::usleep(5'000);
+    if (late && *holder <= 1) {
+      return Fail(InternalError(fmt::format(
+          "{} is locked, and names no process that could be ended", state.file("lock"))));
+    }
+    if (late) break;
+    ::usleep(kLookUs);
   }
   return {};
 }

@@ -75,18 +75,17 @@ Result<std::unique_ptr<lab::Lab>> Serve(lab::LabState& state, lab::LabRecord& re
 
 }  // namespace
 
-int RunLab(const std::string& name, Duration wait, bool created) {
+int RunLab(lab::LabState state, Duration wait, bool created) {
   const bool listens = ::fcntl(kReportFd, F_GETFD) >= 0;
   if (listens) ::fcntl(kReportFd, F_SETFD, FD_CLOEXEC);
   ::signal(SIGPIPE, SIG_IGN);
   const sigset_t signals = EndSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  auto state = lab::LabState::Of(name);
-  auto record = state ? state->Read() : Fail(state.error());
-  auto lab = record ? Serve(*state, *record) : Fail(record.error());
+  auto record = state.Read();
+  auto lab = record ? Serve(state, *record) : Fail(record.error());
   if (!lab) {
     Tell(listens, ErrorReport(lab.error().message));
-    if (created && state) (void)state->Remove();
+    if (created) (void)state.Remove();
     return Report(lab.error());
   }
   Tell(listens, AccessReport((*lab)->access()));
@@ -95,7 +94,7 @@ int RunLab(const std::string& name, Duration wait, bool created) {
         client::MergeContext(EntryOf(*record, (*lab)->access()), {.path = record->kubeconfig});
     if (!merged) {
       lab->reset();
-      if (created) (void)state->Remove();
+      if (created) (void)state.Remove();
       return Report(merged.error());
     }
     fmt::print(stderr, "serving {} as context {}; end with Ctrl-C\n", (*lab)->access().server,
@@ -127,7 +126,7 @@ int RunLab(const std::string& name, Duration wait, bool created) {
   lab->reset();
   if (record->ephemeral) {  // nothing of it stays, its context neither
     (void)client::RemoveContext(record->context, {.path = record->kubeconfig});
-    (void)state->Remove();
+    (void)state.Remove();
   }
   return fatal ? Report(*fatal) : 0;
 }

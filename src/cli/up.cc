@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <iterator>
 
 #include "base/file.h"
 #include "cli/commands.h"
@@ -188,8 +187,10 @@ Result<lab::LabRecord> Settle(const UpOptions& options, std::vector<std::string>
   return record;
 }
 
-Status CheckFree(const lab::LabState& state, const UpOptions& options) {
-  if (state.running()) {
+// Takes the lock of a lab that is not there; from here on nobody else makes one of its name.
+Status Claim(lab::LabState& state, const UpOptions& options) {
+  if (Status locked = state.Lock(); !locked) {
+    if (!state.running()) return locked;
     if (options.as_kind) {
       return Fail(UsageError(fmt::format(
           "failed to create cluster: node(s) already exist for a cluster with the name \"{}\"",
@@ -202,7 +203,10 @@ Status CheckFree(const lab::LabState& state, const UpOptions& options) {
   }
   if (!state.exists()) return {};
   auto record = state.Read();
-  if (record && record->ephemeral) return state.Remove();
+  if (record && record->ephemeral) {
+    RETURN_IF_ERROR(state.Remove());
+    return Claim(state, options);
+  }
   return Fail(
       UsageError(fmt::format("the lab {} exists and is stopped: `sextant start --name {}` "
                              "brings it back, `sextant down --name {}` removes it",
@@ -233,10 +237,13 @@ int Up(const UpOptions& options) {
   for (const std::string& notice : notices) fmt::print(stderr, "note: {}\n", notice);
   auto state = lab::LabState::Of(record->config.name);
   if (!state) return Report(state.error());
-  if (auto free = CheckFree(*state, options); !free) return Report(free.error());
-  if (auto written = state->Write(*record); !written) return Report(written.error());
-  if (options.foreground) return RunLab(record->config.name, *wait, true);
-  return Launch(*state, *record,
+  if (auto claimed = Claim(*state, options); !claimed) return Report(claimed.error());
+  if (auto written = state->Write(*record); !written) {
+    (void)state->Remove();
+    return Report(written.error());
+  }
+  if (options.foreground) return RunLab(*std::move(state), *wait, true);
+  return Launch(*std::move(state), *record,
                 {.wait = *wait, .created = !options.retain, .as_kind = options.as_kind});
 }
 

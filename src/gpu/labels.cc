@@ -221,7 +221,7 @@ std::map<std::string, std::string> NodeLabels(const Inventory& inventory,
     out["nvidia.com/gpu.clique"] =
         inventory.fabric_uuid + "." + std::to_string(inventory.fabric_clique);
   }
-  out["feature.node.kubernetes.io/pci-10de.present"] = "true";
+  out[std::string(kPciLabel)] = "true";
   out["nvidia.com/gpu.present"] = "true";
   Deploy(cards, mig_capable, out);
   int smallest = cards.front()->memory_mib;

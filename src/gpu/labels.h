@@ -33,6 +33,9 @@ struct LabelOptions {
   int64_t timestamp_s = 0;  // nvidia.com/gfd.timestamp, seconds since 1970; 0: left out
 };
 
+// NFD's mark of a node with an NVIDIA device on its PCI bus.
+inline constexpr std::string_view kPciLabel = "feature.node.kubernetes.io/pci-10de.present";
+
 std::map<std::string, std::string> NodeLabels(const Inventory& inventory,
                                               const LabelOptions& options = {});
 

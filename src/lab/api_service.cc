@@ -4,7 +4,7 @@
 
 #include "api/json.h"
 #include "base/check.h"
-#include "lab/node_set.h"
+#include "lab/address_plan.h"
 
 namespace sextant::lab {
 namespace {
@@ -118,7 +118,7 @@ net::Endpoint ApiServerEndpoint(const net::Endpoint& listens) {
   net::Endpoint at = listens;
   const std::string& address = listens.address;
   if (address.starts_with("127.") || address == "::1" || address == "0.0.0.0" || address == "::") {
-    at.address = NodeIp(0);
+    at.address = AddressPlan::NodeIp(0);
   }
   return at;
 }

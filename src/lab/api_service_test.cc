@@ -86,7 +86,7 @@ TEST(ApiService, NeverLeadsToALoopbackAddress) {
     return ApiServerEndpoint({.address = std::move(address), .port = 1, .path = {}}).address;
   };
   for (const char* local : {"127.0.0.1", "::1", "0.0.0.0", "::"}) {
-    EXPECT_EQ(seen(local), "172.18.0.3") << local;
+    EXPECT_EQ(seen(local), "172.18.0.2") << local;
   }
   EXPECT_EQ(seen("192.168.7.5"), "192.168.7.5");
 }

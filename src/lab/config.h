@@ -3,11 +3,8 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
-
-#include "base/clock.h"
 
 namespace sextant::lab {
 

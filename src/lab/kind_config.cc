@@ -104,15 +104,12 @@ class Reader {
     }
     RETURN_IF_ERROR(CheckKeys(root, "", kPoolKeys));
     PoolConfig pool;
+    const Value spec = root["spec"];
+    RETURN_IF_ERROR(CheckFields(
+        root,
+        *api::Registry::Builtin().FindKind({"sextant.dev", "v1alpha1"}, "GPUPool")->message, ""));
     pool.name = root["metadata"]["name"].AsString();
     if (pool.name.empty()) return Wrong(root, "GPUPool: metadata.name is missing");
-    const Value spec = root["spec"];
-    RETURN_IF_ERROR(CheckFields(spec,
-                                *api::Registry::Builtin()
-                                     .FindKind({"sextant.dev", "v1alpha1"}, "GPUPool")
-                                     ->message->FindField("spec")
-                                     ->message,
-                                "spec."));
     auto model = gpu::FindModel(spec["model"].AsString());
     if (!model) return Wrong(spec["model"] ? spec["model"] : root, model.error().message);
     pool.model = (*model)->id;
@@ -148,9 +145,10 @@ class Reader {
     return {};
   }
 
-  // Every member is a field of `message`, all the way down.
+  // Every member is a field of `message` and of its type, all the way down.
   Status CheckFields(Value map, const api::Message& message, const std::string& path) {
     for (auto [name, value] : map.members()) {
+      if (path.empty() && (name == "kind" || name == "apiVersion")) continue;
       const api::Field* field = message.FindField(name);
       if (!field) {
         std::vector<std::string> names;
@@ -158,14 +156,21 @@ class Reader {
         return Wrong(value,
                      fmt::format("unknown field \"{}{}\"{}", path, name, DidYouMean(name, names)));
       }
-      if (field->type != api::Type::kMessage) continue;
-      const std::string below = fmt::format("{}{}.", path, name);
-      for (Value item : value.items()) RETURN_IF_ERROR(CheckFields(item, *field->message, below));
-      if (field->shape == api::Shape::kSingle) {
-        RETURN_IF_ERROR(CheckFields(value, *field->message, below));
+      RETURN_IF_ERROR(CheckBelow(value, *field, fmt::format("{}{}.", path, name)));
+      api::Editor alone;  // by itself, so that an error is this member's
+      alone.Root().Set(name, value);
+      auto decoded = api::DecodeTree(std::move(alone).Finish().root(), message);
+      if (!decoded) {
+        return Wrong(value, fmt::format("{}{}: {}", path, name, decoded.error().message));
       }
     }
     return {};
+  }
+
+  Status CheckBelow(Value value, const api::Field& field, const std::string& path) {
+    if (field.type != api::Type::kMessage) return {};
+    for (Value item : value.items()) RETURN_IF_ERROR(CheckFields(item, *field.message, path));
+    return field.shape == api::Shape::kSingle ? CheckFields(value, *field.message, path) : Status();
   }
 
   void Notice(std::string text) {

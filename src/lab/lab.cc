@@ -165,10 +165,6 @@ Status Lab::Parts::StartServer() {
         return server::ServedByDefault(resource.group_version);
       }));
   ASSIGN_OR_RETURN(nodes, NodeSet::Make({core, files, io, clock, pki, config, paths}));
-  const std::string asked = fmt::format("{}:{}", config.listen_address, config.port);
-  api = std::make_unique<server::ApiServer>(server::ServerParts{
-      *pipeline, *authenticator, *registries, nodes.get(), std::string(version::kKubernetes),
-      std::string(version::kCommit), std::string(version::kBuildDate), asked});
   ASSIGN_OR_RETURN(const KeyAndCert cert, pki.Issue(ApiServerSpec({config.name + "-control-plane"},
                                                                   {config.listen_address}),
                                                     clock.Now()));
@@ -177,14 +173,21 @@ Status Lab::Parts::StartServer() {
       .address = config.listen_address, .port = static_cast<uint16_t>(config.port), .path = {}};
   options.tls = net::ServerTls{{cert.cert_pem + pki.ca.cert_pem, cert.key_pem}, pki.ca.cert_pem};
   options.render_error = server::RenderListenerError;
+  // The server says its own port, which is known once it is bound; who connects before waits.
+  std::promise<server::ApiServer*> made;
   ASSIGN_OR_RETURN(listener, net::Server::Start({&io}, std::move(options),
-                                                [this](net::Request request, auto writer) {
-                                                  api->Handle(std::move(request), writer);
+                                                [server = made.get_future().share()](
+                                                    net::Request request, auto writer) {
+                                                  server.get()->Handle(std::move(request), writer);
                                                 }));
   const net::Endpoint& at = listener->endpoint();
   const bool any = at.address == "0.0.0.0" || at.address == "::";
   net::Endpoint shown = at;
   if (any) shown.address = "127.0.0.1";
+  api = std::make_unique<server::ApiServer>(server::ServerParts{
+      *pipeline, *authenticator, *registries, nodes.get(), std::string(version::kKubernetes),
+      std::string(version::kCommit), std::string(version::kBuildDate), shown.ToString()});
+  made.set_value(api.get());
   access.server = fmt::format("https://{}", shown.ToString());
   return {};
 }

@@ -2,7 +2,7 @@
 // together and taken apart.
 //
 //   ASSIGN_OR_RETURN(auto lab, Lab::Start(config, {.directory = state}));
-//   lab->server_url();               // "https://127.0.0.1:34567"
+//   lab->access().server;            // "https://127.0.0.1:34567"
 //   lab->WaitReady(seconds(60));     // nodes Ready with the GPUs they should show
 //
 // Threads: Start, Stop and the waits block and belong to the caller's thread; never call them from

@@ -126,6 +126,15 @@ TEST_F(LabTest, ATopologyMayNameAnotherLabel) {
   Eventually("and not the other", [&] { return Gpus("other") == "0"; });
 }
 
+TEST_F(LabTest, DiscoverySaysWhereTheLabListens) {
+  StartLab(0);
+  auto text = calls_->GetRaw("/api");
+  ASSERT_TRUE(text) << text.error().message;
+  const Object versions = Json(*text);
+  const api::Value says = versions["serverAddressByClientCIDRs"].at(0)["serverAddress"];
+  EXPECT_EQ(fmt::format("https://{}", says.AsString()), lab_->access().server);
+}
+
 TEST_F(LabTest, DraPoolsWaitForNoPluginResource) {
   StartLab(1, {{.name = "default", .allocation = "dra"}});
   ASSERT_TRUE(lab_->WaitReady(std::chrono::seconds(20)));

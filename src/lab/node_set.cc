@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <mutex>
-#include <set>
 
 #include "agent/node_agent.h"
 #include "base/log.h"
@@ -296,11 +296,6 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
 };
 
 }  // namespace
-
-std::string NodeIp(size_t index) {
-  const size_t host = index + 2;  // .1 is the gateway, as in kind's network
-  return fmt::format("172.18.{}.{}", host / 254, host % 254 + 1);
-}
 
 Result<std::unique_ptr<NodeSet>> NodeSet::Make(NodeSetParts parts) {
   auto nodes = std::make_unique<SimulatedNodes>(parts);

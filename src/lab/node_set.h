@@ -5,8 +5,6 @@
 // methods from any thread.
 #pragma once
 
-#include <functional>
-#include <map>
 #include <memory>
 #include <string>
 
@@ -25,9 +23,6 @@ namespace sextant::lab {
 inline constexpr std::string_view kSimulatedLabel = "sextant.dev/simulated";
 // "off" switches a simulated node off, as pulling its plug would; anything else is on.
 inline constexpr std::string_view kPowerAnnotation = "sextant.dev/power";
-
-// The internal address of node `index` of the configuration.
-std::string NodeIp(size_t index);
 
 struct NodeSetParts {
   Loop& core;

@@ -21,7 +21,6 @@ using client::ObjectName;
 constexpr std::string_view kTopologyKey = "topology.yml";
 constexpr std::string_view kZoneLabel = "topology.kubernetes.io/zone";
 constexpr std::string_view kRackLabel = "sextant.dev/rack";
-constexpr std::string_view kPciLabel = "feature.node.kubernetes.io/pci-10de.present";
 constexpr std::string_view kManager = "sextant-pools";
 // What a pool from a topology ConfigMap keeps beyond GPUPool's fields.
 constexpr std::string_view kProductAnnotation = "sextant.dev/product";
@@ -89,12 +88,17 @@ ObjectName SourceOf(const Object& pool) {
   return {std::string(text.substr(0, slash)), std::string(text.substr(slash + 1))};
 }
 
-Object PoolFromTopology(const TopologyPool& pool, const ObjectName& source) {
+Editor NewPool(std::string_view name) {
   Editor edit;
+  edit.Root().Set("kind", "GPUPool");
+  edit.Root().Set("apiVersion", "sextant.dev/v1alpha1");
+  edit.Root()["metadata"].Set("name", name);
+  return edit;
+}
+
+Object PoolFromTopology(const TopologyPool& pool, const ObjectName& source) {
+  Editor edit = NewPool(pool.name);
   Mut root = edit.Root();
-  root.Set("kind", "GPUPool");
-  root.Set("apiVersion", "sextant.dev/v1alpha1");
-  root["metadata"].Set("name", pool.name);
   Mut annotations = root["metadata"]["annotations"];
   annotations.Set(kSourceAnnotation, SourceText(source));
   if (!pool.product.empty()) annotations.Set(kProductAnnotation, pool.product);
@@ -167,11 +171,8 @@ std::vector<PoolConfig> FirstPools(const LabConfig& config) {
 }
 
 Object PoolObject(const PoolConfig& pool) {
-  Editor edit;
+  Editor edit = NewPool(pool.name);
   Mut root = edit.Root();
-  root.Set("kind", "GPUPool");
-  root.Set("apiVersion", "sextant.dev/v1alpha1");
-  root["metadata"].Set("name", pool.name);
   if (!pool.spec.empty()) {
     auto spec = api::ParseJson(pool.spec);
     CHECK(spec.has_value());
@@ -285,7 +286,7 @@ void Pools::PatchNode(const Object& node, const Object& pool, Done done) {
   int changes = 0;
   Editor edit;
   Mut labels = edit.Root()["metadata"]["labels"];
-  SetLabel(labels, now, kPciLabel, has_cards ? "true" : "", changes);
+  SetLabel(labels, now, gpu::kPciLabel, has_cards ? "true" : "", changes);
   const Value place = pool["spec"]["node"];
   if (place["zone"]) SetLabel(labels, now, kZoneLabel, place["zone"].AsString(), changes);
   if (place["rack"]) SetLabel(labels, now, kRackLabel, place["rack"].AsString(), changes);

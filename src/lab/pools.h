@@ -14,9 +14,7 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
-#include <set>
 #include <string>
 
 #include "client/informer.h"

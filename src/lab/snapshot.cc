@@ -1,7 +1,9 @@
 #include "lab/snapshot.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <filesystem>
 
 #include "api/schema.h"
@@ -59,11 +61,19 @@ Result<LabRecord> Unpack(const std::string& file, const std::string& folder) {
   return record;
 }
 
-Status Move(const std::string& from, const std::string& to) {
-  std::error_code error;
-  fs::rename(from, to, error);
-  if (error) return Fail(FileError("rename", to, error.value()));
-  return {};
+// One step: at any moment one of the two is there, whole.
+Status Exchange(const std::string& one, const std::string& other) {
+  if (::renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE) == 0) return {};
+  return Fail(FileError("exchange", other, errno));
+}
+
+// The lock of a lab that does not run, there or not.
+Status LockStopped(LabState& state) {
+  Status locked = state.Lock();
+  if (locked || !state.running()) return locked;
+  return Fail(UsageError(
+      fmt::format("the lab {} is running: `sextant stop --name {}` it before its state is replaced",
+                  state.name(), state.name())));
 }
 
 }  // namespace
@@ -96,29 +106,19 @@ Result<store::Revision> SaveSnapshot(const LabState& state, const std::string& f
 Result<LabState> RestoreSnapshot(const std::string& file) {
   ASSIGN_OR_RETURN(const std::string home, StateHome());
   const std::string fresh = fmt::format("{}/labs/.restore-{:x}", home, RandomSeed());
-  const std::string old = fresh + "-old";
   std::error_code ignored;
   const auto restore = [&]() -> Result<LabState> {
     ASSIGN_OR_RETURN(const LabRecord record, Unpack(file, fresh));
     ASSIGN_OR_RETURN(LabState state, LabState::Of(record.config.name));
-    if (state.exists()) {
-      if (Status locked = state.Lock(); !locked) {
-        return Fail(UsageError(
-            fmt::format("the lab {} is running: `sextant stop --name {}` it before its state is "
-                        "replaced",
-                        state.name(), state.name())));
-      }
-      RETURN_IF_ERROR(Move(state.directory(), old));
-    }
-    if (Status moved = Move(fresh, state.directory()); !moved) {
-      (void)Move(old, state.directory());
-      return Fail(std::move(moved).error());
+    RETURN_IF_ERROR(LockStopped(state));
+    if (Status exchanged = Exchange(fresh, state.directory()); !exchanged) {
+      if (!state.exists()) (void)state.Remove();  // the lock made the folder
+      return Fail(std::move(exchanged).error());
     }
     return state;
   };
   Result<LabState> state = restore();
-  fs::remove_all(fresh, ignored);
-  fs::remove_all(old, ignored);
+  fs::remove_all(fresh, ignored);  // what was unpacked, or what stood there before
   return state;
 }
 

@@ -18,6 +18,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class SnapshotTest : public testing::Test {
  protected:
@@ -134,6 +135,15 @@ TEST_F(SnapshotTest, RefusesOverARunningLab) {
   auto running = LabState::Of("a");
   ASSERT_TRUE(running->Lock());
   EXPECT_THAT(RestoreError(file_), AllOf(HasSubstr("is running"), HasSubstr("sextant stop")));
+  EXPECT_EQ(Names(), (std::set<std::string>{"x"}));
+}
+
+// A lock that cannot be had for another reason is told as that.
+TEST_F(SnapshotTest, TellsWhyThereIsNoLock) {
+  InStore([&](store::Store& store, EventLoop& core) { Put(store, core, "x"); });
+  ASSERT_TRUE(SaveSnapshot(*state_, file_));
+  ASSERT_TRUE(MakeDirectories(state_->file("lock"), 0700));  // no file
+  EXPECT_THAT(RestoreError(file_), AllOf(HasSubstr("/lock"), Not(HasSubstr("is running"))));
   EXPECT_EQ(Names(), (std::set<std::string>{"x"}));
 }
 

@@ -12,9 +12,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <limits>
+#include <utility>
 
 #include "api/json.h"
+#include "base/clock.h"
 #include "base/file.h"
+#include "base/random.h"
 
 namespace sextant::lab {
 namespace {
@@ -28,6 +32,7 @@ constexpr size_t kMaxFile = 16 << 20;
 constexpr size_t kMaxName = 63;
 constexpr Duration kDyingLimit = std::chrono::seconds(10);
 constexpr Duration kNamelessLimit = std::chrono::milliseconds(200);
+constexpr int kLockTries = 100;
 constexpr useconds_t kDyingLookUs = 2'000;
 
 std::string Env(const char* name) {
@@ -98,16 +103,22 @@ bool Dying(pid_t pid) {
   return false;
 }
 
-// Takes the lock, waiting for a holder that is dying. The lock's file names its holder; where it
-// names nobody, somebody only looks (running()) or is about to write its number.
-bool TakeLock(int fd) {
+// Whom the lock's file names, 0 for nobody.
+pid_t NamedIn(int fd) {
+  char text[24] = {};
+  const ssize_t n = ::pread(fd, text, sizeof text - 1, 0);
+  const long pid = n > 0 ? std::strtol(text, nullptr, 10) : 0;
+  return pid > 0 && pid <= std::numeric_limits<pid_t>::max() ? static_cast<pid_t>(pid) : 0;
+}
+
+// Takes the lock (LOCK_EX, or LOCK_SH to look), waiting for a holder that is dying. The lock's file
+// names its holder; where it names nobody, somebody only looks or is about to write its number.
+bool TakeLock(int fd, int how) {
   const RealClock clock;
   const Duration start = clock.Monotonic();
-  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    char text[24] = {};
-    const ssize_t n = ::pread(fd, text, sizeof text - 1, 0);
-    const long pid = n > 0 ? std::strtol(text, nullptr, 10) : 0;
-    if (pid > 0 && !Dying(static_cast<pid_t>(pid))) return false;
+  while (::flock(fd, how | LOCK_NB) != 0) {
+    const pid_t pid = NamedIn(fd);
+    if (pid > 0 && !Dying(pid)) return false;
     if (clock.Monotonic() - start > (pid > 0 ? kDyingLimit : kNamelessLimit)) return false;
     ::usleep(kDyingLookUs);
   }
@@ -223,19 +234,48 @@ Result<std::vector<std::string>> LabState::List() {
 
 bool LabState::exists() const { return ::access(file("config.json").c_str(), F_OK) == 0; }
 
-bool LabState::running() const {
-  const int fd = ::open(file("lock").c_str(), O_RDWR | O_CLOEXEC);
-  if (fd < 0) return false;
-  const bool free = TakeLock(fd);
+std::optional<pid_t> LabState::Holder() const {
+  const int fd = ::open(file("lock").c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {};
+  std::optional<pid_t> holder;
+  if (!TakeLock(fd, LOCK_SH)) holder = NamedIn(fd);
   ::close(fd);
-  return !free;
+  return holder;
+}
+
+bool LabState::IsLockFile(int fd) const {
+  struct stat opened;
+  struct stat there;
+  return ::fstat(fd, &opened) == 0 && ::stat(file("lock").c_str(), &there) == 0 &&
+         opened.st_dev == there.st_dev && opened.st_ino == there.st_ino;
+}
+
+void LabState::Inherit(int fd) {
+  if (lock_fd_ >= 0 || !IsLockFile(fd)) return;
+  ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  lock_fd_ = fd;
 }
 
 Status LabState::Lock() {
-  RETURN_IF_ERROR(MakeDirectories(directory_, 0700));
-  lock_fd_ = ::open(file("lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (lock_fd_ < 0) return Fail(FileError("open", file("lock"), errno));
-  if (!TakeLock(lock_fd_)) {
+  for (int i = 0; lock_fd_ < 0; ++i) {
+    RETURN_IF_ERROR(MakeDirectories(directory_, 0700));
+    const int fd = ::open(file("lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) {
+      if (errno == ENOENT && i < kLockTries) continue;  // the folder has just been removed
+      return Fail(FileError("open", file("lock"), errno));
+    }
+    if (TakeLock(fd, LOCK_EX)) {
+      if (IsLockFile(fd)) {
+        lock_fd_ = fd;
+        break;
+      }
+    } else if (IsLockFile(fd)) {
+      ::close(fd);
+      return Fail(UsageError(fmt::format("the lab {} is running already", name_)));
+    }
+    ::close(fd);  // of a folder that has been removed meanwhile
+  }
+  if (!TakeLock(lock_fd_, LOCK_EX)) {  // of one that was inherited: taken already
     return Fail(UsageError(fmt::format("the lab {} is running already", name_)));
   }
   const std::string pid = std::to_string(::getpid());
@@ -277,9 +317,22 @@ Result<LabStatus> LabState::ReadStatus() const {
                    std::string(object["explanation"].AsString())};
 }
 
-Status LabState::Remove() const {
+Status LabState::Remove() {
+  const int fd = std::exchange(lock_fd_, -1);
+  Status removed;
+  if (fd < 0 || IsLockFile(fd)) removed = RemoveFolder();
+  if (fd >= 0) ::close(fd);
+  return removed;
+}
+
+// Out of the way in one step: whoever makes the lab anew meanwhile loses nothing.
+Status LabState::RemoveFolder() const {
+  const std::filesystem::path folder = directory_;
+  const std::string away = folder.parent_path() / fmt::format(".removed-{:x}", RandomSeed());
   std::error_code error;
-  std::filesystem::remove_all(directory_, error);
+  std::filesystem::rename(folder, away, error);
+  if (error == std::errc::no_such_file_or_directory) return {};
+  if (!error) std::filesystem::remove_all(away, error);
   if (error) return Fail(FileError("remove", directory_, error.value()));
   return {};
 }

@@ -10,6 +10,8 @@
 // Blocking file work; CLI threads only. Errors: sentences for a person.
 #pragma once
 
+#include <sys/types.h>
+
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,20 +47,32 @@ class LabState {
 
   const std::string& directory() const { return directory_; }
   const std::string& name() const { return name_; }
-  bool exists() const;   // there is a config.json
-  bool running() const;  // somebody who is not about to die holds the lock
+  bool exists() const;  // there is a config.json
+  // The process that holds the lock and is not about to die; 0 while it has not yet written its
+  // number. Nothing: the lab does not run.
+  std::optional<pid_t> Holder() const;
+  bool running() const { return Holder().has_value(); }
   std::string file(std::string_view name) const { return directory_ + "/" + std::string(name); }
 
   Status Write(const LabRecord& record) const;
   Result<LabRecord> Read() const;
   Status WriteStatus(const LabStatus& status) const;
   Result<LabStatus> ReadStatus() const;
-  // Takes the lock for this process's life; an Error if somebody has it.
+  // Takes the lock for this process's life, or writes its number where it has it; an Error if
+  // somebody else has it. Makes the folder if need be.
   Status Lock();
-  Status Remove() const;  // the folder and all in it
+  // The lock that Lock has taken, for a child to inherit; -1: none.
+  int lock_fd() const { return lock_fd_; }
+  // The lock that the process that started this one has taken, if `fd` is that.
+  void Inherit(int fd);
+  // The folder and all in it, and gives up the lock. Who has locked it removes that folder only,
+  // never one that another process has made since.
+  Status Remove();
 
  private:
   LabState(std::string name, std::string directory);
+  bool IsLockFile(int fd) const;
+  Status RemoveFolder() const;
   std::string name_;
   std::string directory_;
   int lock_fd_ = -1;  // kept open until the process ends

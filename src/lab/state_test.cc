@@ -46,8 +46,10 @@ TEST_F(StateTest, KeepsARecord) {
 
 TEST_F(StateTest, OneProcessALab) {
   auto state = LabState::Of("a");
+  EXPECT_FALSE(state->Holder());
   ASSERT_TRUE(state->Lock());
   EXPECT_TRUE(state->running());
+  EXPECT_EQ(state->Holder(), ::getpid());
   auto again = LabState::Of("a");
   auto second = again->Lock();
   ASSERT_FALSE(second);

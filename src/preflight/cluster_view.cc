@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "api/amounts.h"
+
 namespace sextant::preflight {
 namespace {
 
@@ -58,13 +60,10 @@ GpuNode Read(const Object& object) {
   return node;
 }
 
-int64_t CardsOf(Value spec) {
-  int64_t sum = 0;
-  for (Value container : spec["containers"].items())
-    sum += GpuCount(container["resources"]["limits"]);
-  for (Value init : spec["initContainers"].items())
-    sum = std::max(sum, GpuCount(init["resources"]["limits"]));
-  return sum;
+int64_t CardsOf(const Object& pod) {
+  const api::Amounts limits = api::PodAmounts(pod.root(), "limits");
+  const auto cards = limits.find(kGpu);
+  return cards == limits.end() ? 0 : cards->second.Value();
 }
 
 // What the scheduler's sentence says, the most telling first (kube-scheduler's plugins' texts).
@@ -124,7 +123,7 @@ std::map<std::string, int64_t> RequestedCards(const std::vector<Object>& pods) {
     const std::string_view phase = pod["status"]["phase"].AsString();
     if (phase == "Succeeded" || phase == "Failed") continue;
     const std::string_view node = pod["spec"]["nodeName"].AsString();
-    if (!node.empty()) out[std::string(node)] += CardsOf(pod["spec"]);
+    if (!node.empty()) out[std::string(node)] += CardsOf(pod);
   }
   return out;
 }

@@ -64,7 +64,7 @@ struct Report {
 enum class Verdict { kPassed, kFailed, kIncomplete, kError };
 std::string_view VerdictName(Verdict verdict);
 Verdict VerdictOf(const std::vector<Check>& checks);
-// The first failed check of the lowest layer that has one, or nothing.
+// The first check of the lowest layer that failed or ended in an error, or nothing.
 const Check* StopOf(const std::vector<Check>& checks);
 // The lowest required check that was not observed, when nothing failed. Checks stand bottom up.
 const Check* FirstUnproven(const std::vector<Check>& checks);

@@ -8,7 +8,6 @@
 // never a loop.
 #pragma once
 
-#include <functional>
 #include <string>
 
 #include "base/random.h"

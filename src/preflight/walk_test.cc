@@ -132,6 +132,18 @@ std::vector<Fault> PlacementFaults() {
                         ""}};
        },
        "scheduler sched.place INSUFFICIENT", "worker has no free card: Pods ask for 8 of 8"},
+      {"unschedulable: sidecars hold cards beside the containers, an init container none any more",
+       [](FakeCluster& c) {
+         c.pods["other"] = Json(R"({"metadata":{"name":"other"},"spec":{"nodeName":"worker",
+             "initContainers":[
+               {"name":"s","restartPolicy":"Always","resources":{"limits":{"nvidia.com/gpu":"2"}}},
+               {"name":"i","resources":{"limits":{"nvidia.com/gpu":"3"}}}],
+             "containers":[{"name":"c","resources":{"limits":{"nvidia.com/gpu":"6"}}}]},
+             "status":{"phase":"Running"}})");
+         c.outcomes = {
+             {Unscheduled("0/2 nodes are available: 2 Insufficient nvidia.com/gpu."), ""}};
+       },
+       "scheduler sched.place INSUFFICIENT", "worker has no free card: Pods ask for 8 of 8"},
       {"unschedulable: the GPU node has a taint, another node has no card",
        [](FakeCluster& c) {
          c.Change("worker",

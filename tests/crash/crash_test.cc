@@ -4,7 +4,8 @@
 //   crash_test --sextant build/release/sextant [--kills 200] [--seconds 60] [--seed N]
 //
 // It ends after so many kills or seconds, whichever comes first (0: no limit). The seed decides the
-// load and the moments; SEXTANT_SEED sets it too. Exit status: 0 nothing lost, 1 not.
+// load and the moments; SEXTANT_SEED sets it too. Exit status: 0 nothing lost, 1 not, or too few
+// kills (kLeastKills) or no resumed watch to tell.
 //
 // After each kill: every acknowledged write is there with its uid and resourceVersion, requests
 // without an answer happened whole or not at all, revisions never go back, the watcher resumes
@@ -13,6 +14,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <future>
 #include <set>
@@ -33,6 +35,7 @@ constexpr Duration kServeLimit = 60s;
 constexpr Duration kAnswerLimit = 30s;
 constexpr Duration kSettleLimit = 60s;
 constexpr uint64_t kKillsToSettle = 25;
+constexpr uint64_t kLeastKills = 10;
 constexpr int64_t kStartMs = 100;  // while the lab starts
 constexpr int64_t kLoadMs = 150;   // under load
 constexpr size_t kMaxCheckpoint = 16 << 20;
@@ -74,7 +77,8 @@ class Run {
       RETURN_IF_ERROR(OneLife(kills_ % kKillsToSettle == kKillsToSettle - 1));
       ++kills_;
     }
-    return OneLife(true);
+    RETURN_IF_ERROR(OneLife(true));
+    return Enough();
   }
 
   void Tell() const {
@@ -122,6 +126,18 @@ class Run {
     RETURN_IF_ERROR(killed);
     RETURN_IF_ERROR(rested);
     return Complaints();
+  }
+
+  // A run that hardly killed, or whose watcher never came back, has shown nothing.
+  Status Enough() const {
+    const uint64_t least = wanted_.kills == 0 ? kLeastKills : std::min(wanted_.kills, kLeastKills);
+    if (kills_ < least) {
+      return Fail(InternalError(fmt::format("only {} kills in {} s, at least {} are wanted", kills_,
+                                            wanted_.seconds, least)));
+    }
+    if (kills_ >= kLeastKills && load_.counts().resumed == 0)
+      return Fail(InternalError("no watch was ever resumed"));
+    return {};
   }
 
   Status StartLoad(Session& session) {

@@ -87,11 +87,43 @@ class StateTest(unittest.TestCase):
         self.refused(self.up(), "is running already", "sextant down --name")
         self.good("get", "nodes", "--name", self.name)
 
+    def test_two_up_at_once(self):
+        for _ in range(3):
+            ups = [subprocess.Popen([SEXTANT, "up", "--name", self.name, "--runtime", "simulated"],
+                                    env=self.env, text=True, stdin=subprocess.DEVNULL,
+                                    stderr=subprocess.PIPE) for _ in range(4)]
+            ends = [(up.communicate(timeout=SECONDS)[1], up.returncode) for up in ups]
+            self.assertEqual(sorted(code for _, code in ends)[0], 0, ends)
+            for text, code in ends:
+                if code != 0:
+                    self.assertIn("is running already", text)
+            self.assertEqual(sum(code == 0 for _, code in ends), 1, ends)
+            self.good("get", "nodes", "--name", self.name)
+            self.assertTrue((self.lab / "config.json").exists(), "a loser removed the winner's state")
+            self.good("stop", "--name", self.name)
+            self.good("start", "--name", self.name)
+            self.good("down", "--name", self.name)
+            self.assertEqual(os.listdir(self.lab.parent), [])
+
     def test_up_over_a_stopped_lab(self):
         self.good_up()
         self.good("stop", "--name", self.name)
         self.refused_untouched(["up", "--name", self.name], "exists and is stopped", "sextant start")
         self.good("start", "--name", self.name)
+
+    def test_only_the_holder_of_the_lock_is_stopped(self):
+        self.good_up()
+        bystander = subprocess.Popen(["sleep", "600"])
+        try:
+            status = self.lab / "status.json"
+            told = json.loads(status.read_text())
+            status.write_text(json.dumps(dict(told, pid=bystander.pid)))  # as of a run before
+            self.good("stop", "--name", self.name)
+            self.assertIsNone(bystander.poll(), "another process was ended")
+            self.assertFalse(os.path.exists("/proc/%d/fd" % told["pid"]), "the lab runs on")
+        finally:
+            bystander.kill()
+            bystander.wait()
 
     def test_port_in_use(self):
         with socket.socket() as taken:
@@ -158,6 +190,28 @@ class StateTest(unittest.TestCase):
             if code != 0:
                 self.assertIn("is running already", text)
         self.good("get", "nodes", "--name", self.name)
+
+    def test_logs_are_the_files_that_the_lab_wrote(self):
+        self.good_up()
+        self.good("stop", "--name", self.name)
+        secret = pathlib.Path(self.home, "secret.log")
+        secret.write_text("secret")
+        pods = self.lab / "nodes" / (self.name + "-worker") / "pods"
+        logs = pods / "uid" / "logs" / "main"
+        logs.mkdir(parents=True)
+        (logs / "0.log").write_text("now")
+        (logs / "0.log.1").write_text("before")
+        (logs / "1.log").symlink_to(secret)
+        (pods / "uid" / "logs" / "linked").symlink_to(self.home)
+        volume = pods / "uid" / "volumes" / "v"
+        volume.mkdir(parents=True)
+        (volume / "own.log").write_text("a Pod's file")
+        to = pathlib.Path(self.home, "logs")
+        self.good("export", "logs", str(to), "--name", self.name)
+        copied = sorted(str(path.relative_to(to)) for path in to.rglob("*") if path.is_file())
+        own = self.name + "-worker/pods/uid/logs/main/"
+        self.assertEqual(copied, ["lab.log", own + "0.log", own + "0.log.1"])
+        self.assertEqual((to / own / "0.log.1").read_text(), "before")
 
     def in_tmpfs(self, size, script):
         """Runs a script of sh with SEXTANT_HOME on a disk of this size; returns what it printed."""
