@@ -46,9 +46,10 @@ inline constexpr int kReportFd = 3;
 // Where it inherits the lab's lock, if that has been taken for it.
 inline constexpr int kLockFd = 4;
 
-// The process that runs a lab: started by Up and Start, or Up itself in the foreground. `created`:
-// a new lab, locked: removed again if it does not come up.
-int RunLab(lab::LabState state, Duration wait, bool created);
+// The process that runs a lab: started by Up and Start, which hear its reports, or Up itself in the
+// `foreground`: a new lab, locked, that tells its user how it goes and is removed again if it does
+// not come up.
+int RunLab(lab::LabState state, Duration wait, bool foreground);
 
 int Down(const std::string& name, const std::string& kubeconfig, bool as_kind);
 int Stop(const std::string& name);

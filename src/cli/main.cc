@@ -1,4 +1,5 @@
 // The command line: arguments to options, nothing else. CLI11 is seen in this file only.
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -360,6 +361,9 @@ int Main(int argc, char** argv) {
   CLI::App* lab = Sub(app, "__lab", "", p, [&p] {
     auto wait = ParseWait(p.wait);
     if (!wait) return Report(wait.error());
+    if (::fcntl(kReportFd, F_GETFD) < 0) {
+      return Report(UsageError("only `sextant up` and `sextant start` start this"));
+    }
     auto state = lab::LabState::Of(p.name);
     if (!state) return Report(state.error());
     state->Inherit(kLockFd);

@@ -75,8 +75,8 @@ Result<std::unique_ptr<lab::Lab>> Serve(lab::LabState& state, lab::LabRecord& re
 
 }  // namespace
 
-int RunLab(lab::LabState state, Duration wait, bool created) {
-  const bool listens = ::fcntl(kReportFd, F_GETFD) >= 0;
+int RunLab(lab::LabState state, Duration wait, bool foreground) {
+  const bool listens = !foreground;
   if (listens) ::fcntl(kReportFd, F_SETFD, FD_CLOEXEC);
   ::signal(SIGPIPE, SIG_IGN);
   const sigset_t signals = EndSignals();
@@ -85,7 +85,7 @@ int RunLab(lab::LabState state, Duration wait, bool created) {
   auto lab = record ? Serve(state, *record) : Fail(record.error());
   if (!lab) {
     Tell(listens, ErrorReport(lab.error().message));
-    if (created) (void)state.Remove();
+    if (foreground) (void)state.Remove();
     return Report(lab.error());
   }
   Tell(listens, AccessReport((*lab)->access()));
@@ -94,7 +94,7 @@ int RunLab(lab::LabState state, Duration wait, bool created) {
         client::MergeContext(EntryOf(*record, (*lab)->access()), {.path = record->kubeconfig});
     if (!merged) {
       lab->reset();
-      if (created) (void)state.Remove();
+      if (foreground) (void)state.Remove();
       return Report(merged.error());
     }
     fmt::print(stderr, "serving {} as context {}; end with Ctrl-C\n", (*lab)->access().server,

@@ -1,7 +1,7 @@
-// Which addresses each node of a lab has. They look as in kind: Pods from 10.244.N.0/24 for the first
-// 256, the node itself 172.18.0.N+2 for the first 254. More nodes are counted on in 172.18.0.0/16 and
-// take their Pods' ranges from 100.64.0.0/10 (the shared address space, RFC 6598), which carries
-// 16,384 more. No two nodes share a range or an address.
+// Which addresses each node of a lab has. They look as in kind: Pods from 10.244.N.0/24 for the
+// first 256, the node itself 172.18.0.N+2 for the first 254. More nodes are counted on in
+// 172.18.0.0/16 and take their Pods' ranges from 100.64.0.0/10 (the shared address space, RFC
+// 6598), which carries 16,384 more. No two nodes share a range or an address.
 //
 // The nodes of the lab's configuration have the first places, whether they are there or not; a node
 // that is added takes the place that its Node object names (it had it before a restart), else the

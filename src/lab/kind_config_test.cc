@@ -71,14 +71,20 @@ TEST(KindConfigTest, PoolsStandBesideTheCluster) {
       {head + "metadata: {name: a}\nspec: {model: t4, node: {zon: b}}\n",
        "f.yaml:7: unknown field \"spec.node.zon\" (did you mean \"zone\"?)"},
       {head + "metadata: {name: a}\nspec:\n  model: t4\n  count: many\n",
-       "f.yaml:9: spec.count: ?"},
+       "f.yaml:9: spec.count: json: cannot unmarshal string into Go struct field "
+       "GPUPoolSpec.count of type int32"},
       {head + "metadata: {name: a}\nspec:\n  model: t4\n  node:\n    zone: 3\n",
-       "f.yaml:10: spec.node.zone: ?"},
+       "f.yaml:10: spec.node.zone: json: cannot unmarshal number into Go struct field "
+       "GPUPoolNode.zone of type string"},
       {head + "metadata: {name: a}\nspec:\n  model: t4\n  devices:\n  - count: {}\n",
-       "f.yaml:10: spec.devices.count: ?"},
+       "f.yaml:10: spec.devices.count: json: cannot unmarshal object into Go struct field "
+       "GPUPoolDevice.count of type int32"},
       {head + "metadata: {name: a}\nspec:\n  model: t4\n  node: here\n",
-       "f.yaml:9: spec.node: ?"},
-      {head + "metadata: {name: [a]}\nspec: {model: t4}\n", "f.yaml:6: metadata.name: ?"},
+       "f.yaml:9: spec.node: json: cannot unmarshal string into Go struct field "
+       "GPUPoolSpec.node of type v1alpha1.GPUPoolNode"},
+      {head + "metadata: {name: [a]}\nspec: {model: t4}\n",
+       "f.yaml:6: metadata.name: json: cannot unmarshal array into Go struct field "
+       "ObjectMeta.name of type string"},
       {head + "metadata: {name: a}\nspec: {model: t44}\n",
        "f.yaml:7: unknown GPU model \"t44\"; did you mean t4?"},
   };
