@@ -34,6 +34,8 @@ constexpr std::string_view kAdmission = "admissionregistration.k8s.io";
 constexpr std::string_view kResource = "resource.k8s.io";
 constexpr std::string_view kFlow = "flowcontrol.apiserver.k8s.io";
 
+constexpr SubresourceRules kNamespaceSubresources[] = {
+    {.name = "finalize", .validate = ValidateNamespaceFinalize}};
 constexpr SubresourceRules kPodSubresources[] = {
     {"ephemeralcontainers", PrepareEphemeralContainers, ValidateEphemeralContainersUpdate},
     {"resize", PrepareResize, ValidateResize}};
@@ -47,8 +49,8 @@ const Row kRows[] = {
       .returns_deleted = true, .grace_s = PodGrace}},
   {"", "namespaces", {.set_defaults = DefaultNamespace, .prepare = PrepareNamespace,
       .validate = ValidateNamespace, .validate_status = ValidateNamespaceStatus,
-      .validate_name = NameIsDnsLabel, .returns_deleted = true, .on_delete = NamespaceOnDelete,
-      .held = NamespaceHeld}},
+      .subresources = kNamespaceSubresources, .validate_name = NameIsDnsLabel,
+      .returns_deleted = true, .on_delete = NamespaceOnDelete, .held = NamespaceHeld}},
   {"", "nodes", {.set_defaults = DefaultNode, .prepare = PrepareNode,
       .validate_update = ValidateNodeUpdate,
       .validate_status = ValidateNodeUpdate, .validate_create = ValidateNodeCreate,

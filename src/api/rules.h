@@ -57,7 +57,7 @@ class FieldErrors {
 // A subresource by which a part of the object is changed, with rules of its own.
 struct SubresourceRules {
   std::string_view name;
-  void (*prepare)(Mut object, Value old) = nullptr;
+  void (*prepare)(Mut object, Value old) = nullptr;  // null: taken as it is
   // All of it: nothing else of the kind's rules is asked.
   void (*validate)(Value object, Value old, FieldErrors& errors) = nullptr;
 };

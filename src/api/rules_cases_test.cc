@@ -398,7 +398,7 @@ class Replay {
     }
     const SubresourceRules* sub = FindSubresourceRules(rules, t.subresource);
     if (sub) {
-      sub->prepare(root, old.root());
+      if (sub->prepare) sub->prepare(root, old.root());
     } else if (rules.prepare) {
       rules.prepare(root, old.root());
     }

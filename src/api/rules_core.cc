@@ -125,17 +125,31 @@ void ValidateSecretUpdate(Value o, Value old, FieldErrors& errors) {
   ValidateImmutableData(o, old, {"data"}, errors);
 }
 
+namespace {
+
+void ValidateFinalizer(std::string_view name, const At& at, FieldErrors& errors) {
+  Complain(IsQualifiedName(name), name, at, errors);
+  if (name.find('/') == std::string_view::npos && name != "kubernetes" && name != "orphan" &&
+      name != "foregroundDeletion") {
+    errors.InvalidText(at, name,
+                       "name is neither a standard finalizer name nor is it fully qualified");
+  }
+}
+
+}  // namespace
+
 void ValidateNamespace(Value o, FieldErrors& errors) {
   const At at("spec");
-  const At here = at / "finalizers";
   for (Value f : o["spec"]["finalizers"].items()) {
-    const std::string_view name = f.AsString();
-    Complain(IsQualifiedName(name), name, here, errors);
-    if (name.find('/') == std::string_view::npos && name != "kubernetes" && name != "orphan" &&
-        name != "foregroundDeletion") {
-      errors.InvalidText(here, name,
-                         "name is neither a standard finalizer name nor is it fully qualified");
-    }
+    ValidateFinalizer(f.AsString(), at / "finalizers", errors);
+  }
+}
+
+void ValidateNamespaceFinalize(Value o, Value, FieldErrors& errors) {
+  const At at("spec");
+  size_t i = 0;
+  for (Value f : o["spec"]["finalizers"].items()) {
+    ValidateFinalizer(f.AsString(), at.Item("finalizers", i++), errors);
   }
 }
 

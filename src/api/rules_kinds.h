@@ -69,6 +69,7 @@ void ValidateConfigMapUpdate(Value o, Value old, FieldErrors& errors);
 void ValidateSecret(Value o, FieldErrors& errors);
 void ValidateSecretUpdate(Value o, Value old, FieldErrors& errors);
 void ValidateNamespace(Value o, FieldErrors& errors);
+void ValidateNamespaceFinalize(Value o, Value old, FieldErrors& errors);
 void ValidateNamespaceStatus(Value o, Value old, FieldErrors& errors);
 void ValidateNodeCreate(Value o, FieldErrors& errors);
 void ValidateNodeUpdate(Value o, Value old, FieldErrors& errors);

@@ -118,8 +118,12 @@ void WriteProperty(const Field& field, Mut out, std::set<std::string>& needed) {
   } else {
     WriteType(field, out, needed);
     for (std::string_view value : field.enum_values) out["enum"].Append().SetString(value);
-    // A struct that is no pointer always exists.
+    // A struct that is no pointer always exists; so does a plain value that is always written.
     if (field.type == Type::kMessage && !field.pointer) out["default"].SetMap();
+    const std::string_view zero = RowOf(field.type).zero;
+    if (field.presence == api::Presence::kAlways && !field.pointer && !zero.empty()) {
+      SetJson(out, "default", zero);
+    }
   }
   if (!field.default_json.empty()) SetJson(out, "default", field.default_json);
   if (!field.description.empty()) out.Set("description", field.description);
@@ -145,13 +149,12 @@ void WriteSchema(const api::Message& message, Mut out, std::set<std::string>& ne
   if (!message.description.empty()) out.Set("description", message.description);
   std::vector<const Field*> fields;
   for (const Field& field : message.fields) {
-    if (!field.inlined) fields.push_back(&field);
+    if (field.inlined) continue;
+    fields.push_back(&field);
+    if (field.required) out["required"].Append().SetString(field.name);
   }
   std::sort(fields.begin(), fields.end(),
             [](const Field* a, const Field* b) { return a->name < b->name; });
-  for (const Field* field : fields) {
-    if (field->required) out["required"].Append().SetString(field->name);
-  }
   Mut properties = out["properties"];
   if (!fields.empty()) properties.SetMap();
   if (message.top) {

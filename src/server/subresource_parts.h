@@ -16,7 +16,6 @@ void Scale(const SubresourceCall& call, Respond done);
 void Bind(const SubresourceCall& call, Respond done);
 void Evict(const SubresourceCall& call, Respond done);
 void CreateToken(const SubresourceCall& call, Respond done);
-void FinalizeNamespace(const SubresourceCall& call, Respond done);
 void ReviewAccess(const SubresourceCall& call, Respond done);
 void ReviewRules(const SubresourceCall& call, Respond done);
 void ReviewSelf(const SubresourceCall& call, Respond done);

@@ -1,4 +1,4 @@
-// Binding, eviction, scale and finalize: subresources that change the object they stand under.
+// Binding, eviction and scale: subresources that change the object they stand under.
 #include <fmt/format.h>
 
 #include "api/custom_kind.h"
@@ -317,35 +317,6 @@ void Scale(const SubresourceCall& call, Respond done) {
         if (!r) return done(Fail(std::move(r).error()));
         done(ScaleOutcome(op, r->object));
       });
-}
-
-void FinalizeNamespace(const SubresourceCall& call, Respond done) {
-  Operation inner = OnObject(call.op, "update");
-  if (auto checked = CheckAgainstUrl(inner, inner.body.root()); !checked) {
-    return done(Fail(std::move(checked).error()));
-  }
-  call.pipeline.Modify(
-      inner,
-      [inner](const Object& current) -> Result<Object> {
-        const Object& asked = inner.body;
-        RETURN_IF_ERROR(CheckUpdatePreconditions(inner, asked, current, true));
-        Editor edit(current);
-        edit.Keep(asked);
-        const Value finalizers = asked["spec"]["finalizers"];
-        if (finalizers) {
-          edit.Root()["spec"].Set("finalizers", finalizers);
-        } else {
-          edit.Root()["spec"].Erase("finalizers");
-        }
-        Object next = std::move(edit).Finish(inner.resource->message);
-        api::FieldErrors errors;
-        const api::Rules& rules = api::RulesFor(*inner.resource);
-        if (rules.validate) rules.validate(next.root(), errors);
-        if (errors.empty()) return next;
-        return Fail(Invalid(inner.resource->group_version.group, inner.resource->kind,
-                            inner.info.name, errors.Take()));
-      },
-      std::move(done));
 }
 
 void Evict(const SubresourceCall& call, Respond done) {

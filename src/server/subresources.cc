@@ -19,13 +19,12 @@ struct Row {
   std::string_view subresource;
   Handler handler;
 };
-constexpr std::array<Row, 12> kRows = {{
+constexpr std::array<Row, 11> kRows = {{
     {"*", "scale", Scale},
     {"pods", "binding", Bind},
     {"bindings", "", Bind},
     {"pods", "eviction", Evict},
     {"serviceaccounts", "token", CreateToken},
-    {"namespaces", "finalize", FinalizeNamespace},
     {"subjectaccessreviews", "", ReviewAccess},
     {"localsubjectaccessreviews", "", ReviewAccess},
     {"selfsubjectaccessreviews", "", ReviewAccess},

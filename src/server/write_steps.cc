@@ -358,7 +358,7 @@ Result<Object> PrepareUpdate(const Operation& op, const Object& asked, const Obj
   const api::SubresourceRules* part =
       op.subresource ? api::FindSubresourceRules(rules, op.subresource->name) : nullptr;
   if (part) {
-    part->prepare(root, old);
+    if (part->prepare) part->prepare(root, old);
   } else if (rules.prepare) {
     rules.prepare(root, old);
   }
