@@ -10,6 +10,7 @@
 #include "server/decode.h"
 #include "server/encode.h"
 #include "server/fixed_paths.h"
+#include "server/impersonation.h"
 #include "server/node_proxy.h"
 #include "server/request_info.h"
 #include "server/subresources.h"
@@ -115,51 +116,6 @@ void ApiServer::Handle(net::Request request, std::shared_ptr<net::ResponseWriter
 
 namespace {
 
-// Each thing impersonated is authorized by itself, as the asking user.
-Status AuthorizeImpersonation(const Pipeline& pipeline, const User& asking, const User& wanted) {
-  const auto may = [&](std::string_view group, std::string_view resource,
-                       std::string_view subresource, std::string_view ns,
-                       const std::string& name) -> Status {
-    Operation op;
-    op.user = asking;
-    op.info = {.is_resource = true,
-               .path = {},
-               .verb = "impersonate",
-               .prefix = {},
-               .group = std::string(group),
-               .version = "v1",
-               .ns = std::string(ns),
-               .resource = std::string(resource),
-               .subresource = std::string(subresource),
-               .name = name,
-               .rest = {}};
-    return pipeline.Authorize(op);
-  };
-  constexpr std::string_view kAccount = "system:serviceaccount:";
-  if (wanted.name.starts_with(kAccount)) {
-    const std::string rest = wanted.name.substr(kAccount.size());
-    const size_t colon = rest.find(':');
-    if (colon == std::string::npos) return Fail(BadRequest("invalid service account name"));
-    RETURN_IF_ERROR(may("", "serviceaccounts", "", rest.substr(0, colon), rest.substr(colon + 1)));
-  } else {
-    RETURN_IF_ERROR(may("", "users", "", "", wanted.name));
-  }
-  for (const std::string& group : wanted.groups) {
-    if (group == "system:authenticated" || group == "system:unauthenticated") continue;
-    if (wanted.name.starts_with(kAccount) && group.starts_with("system:serviceaccounts")) continue;
-    RETURN_IF_ERROR(may("", "groups", "", "", group));
-  }
-  for (const auto& [key, values] : wanted.extra) {
-    for (const std::string& value : values) {
-      RETURN_IF_ERROR(may("authentication.k8s.io", "userextras", key, "", value));
-    }
-  }
-  if (!wanted.uid.empty()) {
-    RETURN_IF_ERROR(may("authentication.k8s.io", "uids", "", "", wanted.uid));
-  }
-  return {};
-}
-
 // Groups of custom resources alone, and groups that nobody serves, have no handler of their own.
 bool HasGroup(const api::Registry& registry, std::string_view group) {
   return std::ranges::any_of(registry.resources(), [&](const api::Resource* resource) {
@@ -203,18 +159,14 @@ void ApiServer::OnWorker(const std::shared_ptr<Call>& call) {
   auto user = parts_.authenticator.Authenticate(request);
   if (!user) return call->Refuse(user.error());
   op.user = *std::move(user);
-  auto impersonated = ImpersonatedUser(request);
-  if (!impersonated) return call->Refuse(impersonated.error());
-  if (*impersonated) {
-    auto allowed = AuthorizeImpersonation(parts_.pipeline, op.user, **impersonated);
-    if (!allowed) return call->Refuse(allowed.error());
-    op.user = **std::move(impersonated);
-  }
   op.info = ParseRequest(request.method, request.path);
   auto options = ParseOptions(request.query);
   if (!options) return call->Refuse(options.error());
   op.options = *std::move(options);
   ResolveVerb(op.options, op.info);
+  auto other = Impersonate(request, op, parts_.pipeline);
+  if (!other) return call->Refuse(other.error());
+  if (*other) op.user = **std::move(other);
   op.registry = parts_.registries.Get();
   if (!op.info.is_resource) return Fixed(call);
   Resource(call);

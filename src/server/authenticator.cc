@@ -20,11 +20,6 @@ using api::Object;
 using api::Value;
 
 constexpr size_t kMaxTokenBytes = 16 << 10;
-constexpr std::string_view kServiceAccountPrefix = "system:serviceaccount:";
-constexpr std::string_view kAnonymous = "system:anonymous";
-constexpr std::string_view kUnauthenticated = "system:unauthenticated";
-constexpr std::string_view kAuthenticated = "system:authenticated";
-constexpr std::string_view kServiceAccounts = "system:serviceaccounts";
 
 int64_t UnixSeconds(Time t) {
   return std::chrono::duration_cast<std::chrono::seconds>(t.time_since_epoch()).count();
@@ -134,7 +129,8 @@ User ServiceAccountUser(const TokenClaims& claims) {
   User user;
   user.name = fmt::format("{}{}:{}", kServiceAccountPrefix, claims.ns, claims.service_account);
   user.uid = claims.service_account_uid;
-  user.groups = {std::string(kServiceAccounts), fmt::format("{}:{}", kServiceAccounts, claims.ns),
+  user.groups = {std::string(kServiceAccountGroups),
+                 fmt::format("{}:{}", kServiceAccountGroups, claims.ns),
                  std::string(kAuthenticated)};
   if (!claims.id.empty()) {
     user.extra["authentication.kubernetes.io/credential-id"] = {"JTI=" + claims.id};
@@ -219,62 +215,6 @@ Result<User> Authenticator::Authenticate(const net::Request& request) const {
   anonymous.name = kAnonymous;
   anonymous.groups = {std::string(kUnauthenticated)};
   return anonymous;
-}
-
-namespace {
-
-std::string GoStrings(const std::vector<std::string>& values) {
-  if (values.empty()) return "[]string(nil)";
-  std::string out;
-  for (const std::string& value : values) out += (out.empty() ? "" : ", ") + Quote(value);
-  return "[]string{" + out + "}";
-}
-
-// A user as Go's %#v prints it.
-std::string GoPrint(const User& user) {
-  std::string extra;
-  for (const auto& [key, values] : user.extra) {
-    extra += (extra.empty() ? "" : ", ") + Quote(key) + ":" + GoStrings(values);
-  }
-  return fmt::format("&user.DefaultInfo{{Name:{}, UID:{}, Groups:{}, Extra:map[string][]string{}}}",
-                     Quote(user.name), Quote(user.uid), GoStrings(user.groups),
-                     extra.empty() ? "(nil)" : "{" + extra + "}");
-}
-
-}  // namespace
-
-Result<std::optional<User>> ImpersonatedUser(const net::Request& request) {
-  constexpr std::string_view kExtra = "impersonate-extra-";
-  User user;
-  user.name = request.headers.Get("impersonate-user");
-  user.uid = request.headers.Get("impersonate-uid");
-  for (std::string_view group : request.headers.GetAll("impersonate-group")) {
-    user.groups.emplace_back(group);
-  }
-  for (const net::Header& header : request.headers) {
-    if (!header.name.starts_with(kExtra)) continue;
-    ASSIGN_OR_RETURN(std::string key,
-                     net::PercentDecode(std::string_view(header.name).substr(kExtra.size())));
-    user.extra[std::move(key)].push_back(header.value);
-  }
-  if (user.name.empty()) {
-    if (!user.groups.empty() || !user.extra.empty() || !user.uid.empty()) {
-      return Fail(
-          BadRequest(fmt::format("requested {} without impersonating a user name", GoPrint(user))));
-    }
-    return std::optional<User>();
-  }
-  if (user.name.starts_with(kServiceAccountPrefix) && user.groups.empty()) {
-    const std::string_view rest = std::string_view(user.name).substr(kServiceAccountPrefix.size());
-    user.groups = {std::string(kServiceAccounts),
-                   fmt::format("{}:{}", kServiceAccounts, rest.substr(0, rest.find(':')))};
-  }
-  if (user.name != kAnonymous && !user.InGroup(kAuthenticated) && !user.InGroup(kUnauthenticated)) {
-    user.groups.emplace_back(kAuthenticated);
-  } else if (user.name == kAnonymous && !user.InGroup(kUnauthenticated)) {
-    user.groups.emplace_back(kUnauthenticated);
-  }
-  return std::optional<User>(std::move(user));
 }
 
 }  // namespace sextant::server

@@ -62,8 +62,4 @@ class Authenticator {
   const ClusterView& view_;
 };
 
-// The user that Impersonate-* headers ask for, or nothing if there are none. The caller authorizes
-// `user` for each thing impersonated (verb impersonate).
-Result<std::optional<User>> ImpersonatedUser(const net::Request& request);
-
 }  // namespace sextant::server

@@ -24,17 +24,21 @@ using api::Subresource;
 constexpr std::string_view kJson = "application/json";
 constexpr std::string_view kDiscoveryGroup = "apidiscovery.k8s.io";
 
-// Which form the client takes: "v2", "v2beta1" or "" for the legacy one.
-std::string AggregatedVersion(std::string_view accept) {
+// Which form the client takes: "v2" or "" for the legacy one; 406 if it takes an aggregated form
+// that there is not, and no other.
+Result<std::string> AggregatedVersion(std::string_view accept) {
+  bool others = false;
   for (const MediaRange& range : ParseAccept(accept)) {
     if (range.type != kJson && range.type != "*/*" && range.type != "application/*") continue;
-    if (range.Get("as").empty()) return "";
+    if (range.Get("as").empty()) return std::string();
+    others = true;
     if (range.Get("g") == kDiscoveryGroup && range.Get("as") == "APIGroupDiscoveryList" &&
-        (range.Get("v") == "v2" || range.Get("v") == "v2beta1")) {
-      return std::string(range.Get("v"));
+        range.Get("v") == "v2") {
+      return std::string("v2");
     }
   }
-  return "";
+  if (others) return Fail(NotAcceptable(kAcceptedMedia));
+  return std::string();
 }
 
 void AddAll(Mut list, std::span<const std::string_view> values) {
@@ -172,7 +176,10 @@ class RegistryDiscovery : public Discovery {
     RETURN_IF_ERROR(Negotiate(StripDiscovery(accept), false));
     while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
     const bool top = path == "/api" || path == "/apis";
-    const std::string version = top ? AggregatedVersion(accept) : "";
+    std::string version;
+    if (top) {
+      ASSIGN_OR_RETURN(version, AggregatedVersion(accept));
+    }
     const std::string key = fmt::format("{} {}", path, version);
     std::lock_guard lock(mutex_);
     if (registry != known_) {

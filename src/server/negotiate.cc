@@ -11,9 +11,6 @@ namespace sextant::server {
 namespace {
 
 constexpr size_t kMaxRanges = 64;
-constexpr std::string_view kAccepted =
-    "only the following media types are accepted: application/json, application/yaml, "
-    "application/vnd.kubernetes.protobuf";
 constexpr std::string_view kNoRepresentation =
     "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, "
     "application/vnd.kubernetes.protobuf";
@@ -147,7 +144,7 @@ Result<Form> Negotiate(std::string_view accept, bool pretty, bool protobuf) {
       return candidate;
     }
   }
-  return Fail(NotAcceptable(protobuf ? kAccepted : kAcceptedText));
+  return Fail(NotAcceptable(protobuf ? kAcceptedMedia : kAcceptedText));
 }
 
 }  // namespace sextant::server

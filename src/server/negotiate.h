@@ -15,6 +15,11 @@ namespace sextant::server {
 enum class Media : uint8_t { kJson, kYaml, kProtobuf };
 enum class As : uint8_t { kObject, kTable, kPartial, kPartialList };
 
+// What 406 says.
+inline constexpr std::string_view kAcceptedMedia =
+    "only the following media types are accepted: application/json, application/yaml, "
+    "application/vnd.kubernetes.protobuf";
+
 struct Form {
   Media media = Media::kJson;
   As as = As::kObject;

@@ -18,6 +18,14 @@
 namespace sextant::server {
 
 // Who asks. `extra` as in authentication/v1 UserInfo.
+// Names that Kubernetes gives a meaning (apiserver's authentication/user).
+inline constexpr std::string_view kAnonymous = "system:anonymous";
+inline constexpr std::string_view kAuthenticated = "system:authenticated";
+inline constexpr std::string_view kUnauthenticated = "system:unauthenticated";
+inline constexpr std::string_view kMasters = "system:masters";
+inline constexpr std::string_view kServiceAccountPrefix = "system:serviceaccount:";
+inline constexpr std::string_view kServiceAccountGroups = "system:serviceaccounts";
+
 struct User {
   std::string name;
   std::string uid;
