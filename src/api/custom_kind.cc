@@ -9,8 +9,8 @@
 #include <set>
 
 #include "api/custom_tables.h"
+#include "api/go_values.h"
 #include "api/names.h"
-#include "api/patch.h"
 #include "api/schema_validate.h"
 #include "api/schema_values.h"
 #include "base/quote.h"

@@ -206,6 +206,49 @@ TEST(CustomKind, ValidatesInKubernetesWords) {
   }
 }
 
+// Bounds and values as Go's %v prints them; whole numbers are measured with whole bounds.
+TEST(CustomKind, NumbersPrintAsInGo) {
+  struct Case {
+    std::string_view schema;
+    std::string_view given;
+    std::vector<std::string> errors;
+  };
+  const Case cases[] = {
+      {"{type: number, minimum: 1}",
+       "1e-310",
+       {"a: Invalid value: 1e-310: a in body should be greater than or equal to 1"}},
+      {"{type: number, enum: [1]}",
+       "1e-310",
+       {"a: Unsupported value: 1e-310: supported values: \"1\""}},
+      {"{type: number, maximum: 1234567.0}",
+       "1234567.5",
+       {"a: Invalid value: 1.2345675e+06: a in body should be less than or equal to 1.234567e+06"}},
+      {"{type: number, multipleOf: 0.1234567}",
+       "0.5",
+       {"a: Invalid value: 0.5: a in body should be a multiple of 0.1234567"}},
+      {"{type: integer, minimum: 1.5}", "1", {}},
+      {"{type: integer, maximum: 1e300}", "1", {}},
+      {"{type: integer, multipleOf: 1e300}",
+       "1",
+       {"a: Invalid value: 1: a in body should be a multiple of 9223372036854775807"}},
+      {"{type: integer, multipleOf: 0.5}",
+       "1",
+       {"a: Invalid value: 0: factor MultipleOf declared for a must be positive: 0"}},
+      {"{type: integer, maximum: 9007199254740992}",
+       "9007199254740993",
+       {"a: Invalid value: 9007199254740993: a in body should be less than or equal to "
+        "9007199254740992"}},
+  };
+  for (const Case& c : cases) {
+    const auto kind = Kind(Crd("type: object\nproperties: {a: " + std::string(c.schema) + "}"));
+    ASSERT_TRUE(kind);
+    FieldErrors errors;
+    const Object widget = Widget("a: " + std::string(c.given));
+    ValidateCustom(*kind->versions()[0], widget.root(), errors);
+    EXPECT_EQ(Texts(errors), c.errors) << c.schema << " " << c.given;
+  }
+}
+
 TEST(CustomKind, WhatDidNotChangeIsNotBlamed) {
   const auto kind = Kind(Crd(kSchema));
   ASSERT_TRUE(kind);

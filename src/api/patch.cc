@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "api/canonical.h"
+#include "api/go_values.h"
 #include "api/json.h"
 #include "base/quote.h"
 
@@ -74,9 +75,8 @@ bool Checks(const PatchRequest& r) {
 std::string Shown(Value tree) {
   if (!tree.IsMap()) return ToJson(tree);
   std::vector<Member> members(tree.node()->members, tree.node()->members + tree.size());
-  std::ranges::sort(members, {}, &Member::name);
   Arena arena;
-  const Node sorted = Canonicalizer(arena).Map(members);
+  const Node sorted = Canonicalizer(arena).SortedMap(members);
   return ToJson(Value(&sorted));
 }
 
@@ -166,39 +166,6 @@ Status CheckKind(Value tree, const Object& current, const Registry& registry) {
 }
 
 }  // namespace
-
-std::string GoPrint(Value v) {
-  switch (v.kind()) {
-    case Kind::kAbsent:
-    case Kind::kNull:
-      return "<nil>";
-    case Kind::kString:
-      return std::string(v.AsString());
-    case Kind::kDouble:
-      return fmt::format("{:g}", v.AsDouble());
-    case Kind::kList: {
-      std::string out = "[";
-      for (Value item : v.items()) {
-        if (out.size() > 1) out += ' ';
-        out += GoPrint(item);
-      }
-      return out + "]";
-    }
-    case Kind::kMap: {
-      std::vector<MemberView> members;
-      for (MemberView m : v.members()) members.push_back(m);
-      std::ranges::sort(members, {}, &MemberView::key);
-      std::string out = "map[";
-      for (const MemberView& m : members) {
-        if (out.size() > 4) out += ' ';
-        out += std::string(m.key) + ":" + GoPrint(m.value);
-      }
-      return out + "]";
-    }
-    default:
-      return ToJson(v);
-  }
-}
 
 Object ApplyMergePatch(Value current, Value patch) {
   Arena arena;

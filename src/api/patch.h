@@ -43,7 +43,4 @@ Result<Object> ApplyJsonPatch(const Object& current, const Object& operations);
 Object ApplyMergePatch(Value current, Value patch);
 Result<Object> ApplyStrategicPatch(Value current, Value patch, const Message& message);
 
-// A value as Go's %v prints it: map[a:1 b:[x y]].
-std::string GoPrint(Value v);
-
 }  // namespace sextant::api

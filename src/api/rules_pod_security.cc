@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "api/json.h"
 #include "api/rules_pod.h"
@@ -404,13 +405,11 @@ void ValidatePodAnnotations(Value annotations, Value spec, const At& at, FieldEr
                    "must set spec.nodeName if mirror pod annotation is set");
   }
   if (annotations.Has(kCost)) {
-    const std::string text(annotations[kCost].AsString());
-    const std::string_view digits = std::string_view(text).substr(text.starts_with('-') ? 1 : 0);
-    const bool number = !digits.empty() && digits.size() <= 10 &&
-                        (digits[0] != '0' || text == "0") &&
-                        std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
-    const int64_t cost = number ? std::stoll(text) : 0;
-    if (!number || cost > INT32_MAX || cost < INT32_MIN) {
+    const std::string_view text = annotations[kCost].AsString();
+    int32_t cost = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), cost);
+    const bool number = error == std::errc() && end == text.data() + text.size();
+    if (!number || (text[0] == '0' && text != "0")) {
       errors.Invalid(at.Key("", kCost), annotations[kCost], "must be a 32bit integer");
     }
   }

@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <compare>
 #include <limits>
 #include <map>
 #include <set>
 
+#include "api/go_values.h"
 #include "api/json.h"
 #include "api/names.h"
 #include "api/schema_formats.h"
@@ -51,17 +53,6 @@ struct Outcome {
   }
 };
 
-// Go's %v.
-std::string GoNumber(double v) {
-  if (v == std::floor(v) && std::abs(v) < 1e6) return fmt::format("{:.0f}", v);
-  std::string text = fmt::format("{:g}", v);
-  for (int precision = 6; precision <= 17; ++precision) {
-    text = fmt::format("{:.{}g}", v, precision);
-    if (std::stod(text) == v) break;
-  }
-  return text;
-}
-
 std::string Printed(Value v) {
   switch (v.kind()) {
     case Kind::kString:
@@ -70,7 +61,7 @@ std::string Printed(Value v) {
     case Kind::kNull:
       return "\"\"";
     case Kind::kDouble:
-      return GoNumber(v.AsDouble());
+      return GoFloat(v.AsDouble());
     default:
       return ToJson(v);
   }
@@ -99,8 +90,6 @@ size_t Runes(std::string_view text) {
   return static_cast<size_t>(
       std::ranges::count_if(text, [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; }));
 }
-
-bool IsNumber(Value v) { return v.kind() == Kind::kInt || v.kind() == Kind::kDouble; }
 
 // The item of `list` with the keys that `item` has; absent if there is none.
 Value SameKeys(Value list, Value item, const SchemaNode& schema) {
@@ -188,7 +177,7 @@ class Validator {
         ++out.matches;
       }
     }
-    if (IsNumber(v)) {
+    if (v.IsNumber()) {
       NumberIn(v, s, format, path, out);
       out.matches += 2;
     }
@@ -260,12 +249,32 @@ class Validator {
     }
   }
 
+  // Whole numbers are measured with whole bounds and factors.
+  static std::partial_ordering Against(Value v, double bound) {
+    if (v.IsInt()) return v.AsInt() <=> GoInt64(bound);
+    return v.AsDouble() <=> bound;
+  }
+  static void MultipleOf(Value v, double factor, const std::string& path, Outcome& out) {
+    const int64_t whole = GoInt64(factor);
+    const std::string shown = v.IsInt() ? fmt::format("{}", whole) : GoFloat(factor);
+    if (v.IsInt() ? whole <= 0 : factor <= 0) {
+      Finding f = Bad(path, shown, "");
+      f.message =
+          fmt::format("factor MultipleOf declared for {} must be positive: {}", path, shown);
+      return out.Add(std::move(f));
+    }
+    const double times = v.AsDouble() / factor;
+    const bool fits =
+        v.IsInt() ? v.AsInt() % whole == 0 : std::abs(times - std::round(times)) <= 1e-9;
+    if (!fits) out.Add(Bad(path, Printed(v), fmt::format("should be a multiple of {}", shown)));
+  }
+
   static void NumberIn(Value v, const SchemaNode& s, std::string_view format,
                        const std::string& path, Outcome& out) {
     const bool integer = v.IsInt();
     const double value = v.AsDouble();
     const auto shown = [integer](double bound) {
-      return integer ? fmt::format("{}", static_cast<int64_t>(bound)) : GoNumber(bound);
+      return integer ? fmt::format("{}", GoInt64(bound)) : GoFloat(bound);
     };
     if (!integer && s.type == "integer" && value != std::floor(value)) {
       const std::string how =
@@ -280,23 +289,14 @@ class Validator {
       out.Add(
           Plain(fmt::format("Checked value must be of type number with format float in {}", path)));
     }
-    if (s.multiple_of) {
-      // Whole numbers are measured with a whole factor.
-      const double factor = integer ? std::trunc(*s.multiple_of) : *s.multiple_of;
-      if (factor <= 0) {
-        out.Add(Bad(path, GoNumber(factor), ""));
-        out.findings.back().message = fmt::format(
-            "factor MultipleOf declared for {} must be positive: {}", path, GoNumber(factor));
-      } else if (integer ? v.AsInt() % static_cast<int64_t>(factor) != 0
-                         : std::abs(value / factor - std::round(value / factor)) > 1e-9) {
-        out.Add(Bad(path, Printed(v), fmt::format("should be a multiple of {}", shown(factor))));
-      }
-    }
+    if (s.multiple_of) MultipleOf(v, *s.multiple_of, path, out);
     const auto above = [&](double bound, bool exclusive) {
-      return exclusive ? value >= bound : value > bound;
+      const auto order = Against(v, bound);
+      return order > 0 || (exclusive && order == 0);
     };
     const auto below = [&](double bound, bool exclusive) {
-      return exclusive ? value <= bound : value < bound;
+      const auto order = Against(v, bound);
+      return order < 0 || (exclusive && order == 0);
     };
     if (s.minimum && below(*s.minimum, s.exclusive_minimum)) {
       out.Add(Bad(path, Printed(v),
