@@ -1,5 +1,6 @@
 #include "api/custom_kind.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -269,6 +270,56 @@ TEST(CustomKind, WhatDidNotChangeIsNotBlamed) {
     ValidateCustomUpdate(v1, Widget(c.given).root(), old.root(), errors);
     EXPECT_EQ(Texts(errors), c.errors) << c.given;
   }
+}
+
+// An item is what it was if all keys agree, wherever it stands; of other lists nothing is.
+TEST(CustomKind, ItemsAreKnownByAllTheirKeys) {
+  constexpr std::string_view kItems =
+      "items: {type: object, required: [a], properties: {a: {type: string}, b: {type: integer}, "
+      "v: {type: string, maxLength: 1}}}";
+  struct Case {
+    std::string_view type;
+    std::string_view was;
+    std::string_view given;
+    std::vector<std::string> errors;
+  };
+  const std::string too_long = "Too long: may not be more than 1 bytes";
+  const std::string_view map = "x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [b, a], ";
+  const Case cases[] = {
+      {map, "{a: x, b: 1, v: xx}, {a: x, b: 2}", "{a: x, b: 2}, {b: 1, v: xx, a: x}", {}},
+      {map, "{a: x, b: 1, v: xx}", "{a: x, b: 2, v: xx}", {"l[0].v: " + too_long}},
+      {map, "{a: x, v: xx}", "{a: x, b: 1}, {a: x, v: xx}", {}},
+      {map, "{a: x, v: xx}", "{a: x, b: 0, v: xx}", {"l[0].v: " + too_long}},
+      {"", "{a: x, v: xx}", "{a: x, v: xx}, {a: x}", {"l[0].v: " + too_long}},
+      {map,
+       "{a: x}",
+       "{a: x, b: 1}, {a: x}, {b: 1, a: x}",
+       {"l[2]: Duplicate value: {\"a\":\"x\",\"b\":1}"}},
+  };
+  for (const Case& c : cases) {
+    const auto kind = Kind(
+        Crd(fmt::format("type: object\nproperties: {{l: {{type: array, {}{}}}}}", c.type, kItems)));
+    ASSERT_TRUE(kind);
+    FieldErrors errors;
+    ValidateCustomUpdate(*kind->versions()[0], Widget(fmt::format("l: [{}]", c.given)).root(),
+                         Widget(fmt::format("l: [{}]", c.was)).root(), errors);
+    EXPECT_EQ(Texts(errors), c.errors) << c.given;
+  }
+}
+
+// What lies at the root under a name of its own has a dot before it in Kubernetes' messages.
+TEST(CustomKind, PathsOfMapsWithinStatus) {
+  const auto kind = Kind(
+      Crd("type: object\nproperties: {status: {type: object, additionalProperties: {type: array, "
+          "items: {type: string}}}}",
+          "    subresources: {status: {}}\n"));
+  ASSERT_TRUE(kind);
+  FieldErrors errors;
+  ValidateCustomStatus(*kind->versions()[0], Widget("status: {x: [a, 1]}").root(),
+                       Widget("status: {}").root(), errors);
+  EXPECT_THAT(Texts(errors),
+              ElementsAre("status.x[1]: Invalid value: \"integer\": .x[1] in body must be of type "
+                          "string: \"integer\""));
 }
 
 TEST(CustomKind, StatusIsValidatedByItself) {

@@ -17,8 +17,8 @@ namespace sextant::api {
 std::string GoPrint(Value v);
 std::string GoFloat(double v);
 
-// int64(v): towards zero. What does not fit becomes the nearest that does, as arm64 has it (Go leaves
-// it to the machine).
+// int64(v): towards zero. What does not fit becomes the nearest that does, as arm64 has it (Go
+// leaves it to the machine).
 int64_t GoInt64(double v);
 
 }  // namespace sextant::api

@@ -1,6 +1,7 @@
 #include "api/names.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <initializer_list>
@@ -172,6 +173,17 @@ Complaints IsDns1035Label(std::string_view text) {
               "[a-z]([-a-z0-9]*[a-z0-9])?", {"my-name", "abc-123"}));
   }
   return out;
+}
+
+Complaints IsMixedCaseLabel(std::string_view text) {
+  const Complaints why = IsDns1035Label(AsciiLower(text));
+  if (why.empty()) return {};
+  return {fmt::format("may have mixed case, but should otherwise match: {}", fmt::join(why, ","))};
+}
+
+Complaints IsGroupVersion(std::string_view text) {
+  if (std::ranges::count(text, '/') <= 1) return {};
+  return {fmt::format("unexpected GroupVersion string: {}", text)};
 }
 
 Complaints IsQualifiedName(std::string_view text) {

@@ -22,8 +22,8 @@
 #include "api/rules_kinds.h"
 #include "api/schema_formats.h"
 #include "api/schema_node.h"
-#include "base/clock.h"
 #include "base/ascii.h"
+#include "base/clock.h"
 #include "base/quote.h"
 
 namespace sextant::api {
@@ -49,20 +49,14 @@ void Label(std::string_view text, const At& at, FieldErrors& errors) {
   if (!why.empty()) errors.InvalidText(at, text, fmt::format("{}", fmt::join(why, ",")));
 }
 
-void MixedCaseLabel(std::string_view text, const At& at, FieldErrors& errors) {
-  const Complaints why = IsDns1035Label(AsciiLower(text));
-  if (why.empty()) return;
-  errors.InvalidText(
-      at, text,
-      fmt::format("may have mixed case, but should otherwise match: {}", fmt::join(why, ",")));
-}
-
 void CheckNames(Value names, const At& at, FieldErrors& errors) {
   const auto text = [names](const char* name) { return names[name].AsString(); };
   if (!text("plural").empty()) Label(text("plural"), at / "plural", errors);
   if (!text("singular").empty()) Label(text("singular"), at / "singular", errors);
-  if (!text("kind").empty()) MixedCaseLabel(text("kind"), at / "kind", errors);
-  if (!text("listKind").empty()) MixedCaseLabel(text("listKind"), at / "listKind", errors);
+  for (const char* name : {"kind", "listKind"}) {
+    if (text(name).empty()) continue;
+    Complain(IsMixedCaseLabel(text(name)), text(name), at / name, errors);
+  }
   size_t i = 0;
   for (Value name : names["shortNames"].items()) {
     Label(name.AsString(), at.Item("shortNames", i++), errors);

@@ -43,6 +43,7 @@ class At {
   }
   At Key(std::string_view name, std::string_view key) && = delete;
 
+  bool IsRoot() const { return parent_ == nullptr && name_.empty(); }
   std::string ToString() const;
   operator std::string() const { return ToString(); }  // NOLINT: paths go where text is wanted
 

@@ -341,16 +341,12 @@ void ForbidDelete(Value match, const At& at, FieldErrors& errors) {
 void ValidateParamKind(Value kind, const At& at, FieldErrors& errors) {
   const std::string_view version = kind["apiVersion"].AsString();
   const At version_at = at / "apiVersion";
-  const auto slashes = std::ranges::count(version, '/');
+  const Complaints broken = IsGroupVersion(version);
+  Complain(broken, version, version_at, errors);
   if (version.empty()) {
     errors.Required(version_at, "");
-  } else if (slashes > 1) {
-    errors.InvalidText(version_at, version,
-                       fmt::format("unexpected GroupVersion string: {}", version));
-  } else {
-    const size_t slash = version.find('/');
-    const std::string_view group = slashes == 0 ? "" : version.substr(0, slash);
-    const std::string_view name = slashes == 0 ? version : version.substr(slash + 1);
+  } else if (broken.empty()) {
+    const auto [group, name] = GroupVersion::Of(version);
     const Complaints bad_group = group.empty() ? Complaints() : IsDns1123Subdomain(group);
     if (!bad_group.empty()) {
       errors.InvalidText(version_at, group, fmt::format("{}", fmt::join(bad_group, ",")));
@@ -364,16 +360,7 @@ void ValidateParamKind(Value kind, const At& at, FieldErrors& errors) {
   }
   const std::string_view text = kind["kind"].AsString();
   if (text.empty()) return errors.Required(at / "kind", "");
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  const Complaints why = IsDns1035Label(lower);
-  if (!why.empty()) {
-    errors.InvalidText(
-        at / "kind", text,
-        fmt::format("may have mixed case, but should otherwise match: {}", fmt::join(why, ",")));
-  }
+  Complain(IsMixedCaseLabel(text), text, at / "kind", errors);
 }
 
 bool IsCelName(std::string_view name) {

@@ -7,6 +7,7 @@
 
 #include "api/custom_kind.h"
 #include "api/json.h"
+#include "api/names.h"
 #include "api/protobuf.h"
 #include "api/rules.h"
 #include "api/yaml.h"
@@ -66,8 +67,8 @@ Status CheckType(const Operation& op, const BodyKind& kind, const api::TypeMeta&
   const std::string said_version = meta.api_version.empty() ? expected : meta.api_version;
   const std::string said_kind = meta.kind.empty() ? std::string(kind.gvk.kind) : meta.kind;
   const api::GroupVersion gv = api::GroupVersion::Of(said_version);
-  if (gv.version.find('/') != std::string_view::npos) {
-    return Fail(DecodeError(kind, {}, body, "unexpected GroupVersion string: " + said_version));
+  if (const api::Complaints why = api::IsGroupVersion(said_version); !why.empty()) {
+    return Fail(DecodeError(kind, {}, body, why.front()));
   }
   const api::GroupVersionKind said{gv.group, gv.version, said_kind};
   if (kind.options || !op.registry->FindKindMessage(gv, said_kind)) {
