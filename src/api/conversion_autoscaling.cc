@@ -3,6 +3,7 @@
 //
 // Source: k8s.io/kubernetes pkg/apis/autoscaling/{annotations,v1/conversion}.go at v1.36.3.
 #include <array>
+#include <span>
 #include <string>
 
 #include "api/conversion.h"
@@ -19,8 +20,8 @@ constexpr std::string_view kBehavior = "autoscaling.alpha.kubernetes.io/behavior
 constexpr std::string_view kScaleDownTolerance =
     "autoscaling.alpha.kubernetes.io/scale-down-tolerance";
 constexpr std::string_view kScaleUpTolerance = "autoscaling.alpha.kubernetes.io/scale-up-tolerance";
-constexpr std::array kRoundTrip = {kMetrics,  kCurrentMetrics,     kConditions,
-                                   kBehavior, kScaleDownTolerance, kScaleUpTolerance};
+constexpr std::array kOfSpec = {kMetrics, kBehavior, kScaleDownTolerance, kScaleUpTolerance};
+constexpr std::array kOfStatus = {kCurrentMetrics, kConditions};
 
 constexpr std::string_view kV1 = "autoscaling/v1";
 constexpr std::string_view kV2 = "autoscaling/v2";
@@ -144,7 +145,8 @@ void LowerNames(Value from, Mut to) {
 
 void DropRoundTrip(Mut metadata) {
   if (!metadata.Has("annotations")) return;
-  for (std::string_view name : kRoundTrip) metadata["annotations"].Erase(name);
+  for (std::string_view name : kOfSpec) metadata["annotations"].Erase(name);
+  for (std::string_view name : kOfStatus) metadata["annotations"].Erase(name);
   if (metadata["annotations"].size() == 0) metadata.Erase("annotations");
 }
 
@@ -260,6 +262,15 @@ Object AutoscalerFromStored(const Object& object) {
     Annotate(root, kConditions, CopyOf(conditions));
   }
   return std::move(edit).Finish(FindMessage(kV1Package, "HorizontalPodAutoscaler"));
+}
+
+void KeepAutoscaler(Mut object, Value old, Kept kept) {
+  const Mut metadata = object["metadata"];
+  const Value before = old["metadata"]["annotations"];
+  if (!metadata.Has("annotations") && before.empty()) return;
+  const auto names = kept == Kept::kSpec ? std::span<const std::string_view>(kOfSpec) : kOfStatus;
+  for (std::string_view name : names) SetOrErase(metadata["annotations"], name, before[name]);
+  if (metadata["annotations"].size() == 0) metadata.Erase("annotations");
 }
 
 }  // namespace sextant::api

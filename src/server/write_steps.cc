@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "api/conversion.h"
 #include "api/custom_kind.h"
 #include "api/lists.h"
 #include "base/quote.h"
@@ -275,7 +276,10 @@ Result<Object> PrepareCreate(const Operation& op, const Object& asked, const Wri
   }
   metadata.Erase("generation");
   if (rules.has_generation) metadata.Set("generation", 1);
-  if (HasStatus(*op.resource) && !rules.status_on_create) root.Erase("status");
+  if (HasStatus(*op.resource) && !rules.status_on_create) {
+    root.Erase("status");
+    api::KeepConverted(root, Value(), *op.resource, api::Kept::kStatus);
+  }
   if (rules.prepare) rules.prepare(root, Value());
   RETURN_IF_ERROR(admission.Allocate(root));
   Object object = std::move(edit).Finish(op.resource->message);
@@ -363,8 +367,10 @@ Result<Object> PrepareUpdate(const Operation& op, const Object& asked, const Obj
   if (status) {
     KeepAllButStatus(root, old);
     if (custom) KeepOldMetadata(metadata, old["metadata"]);
+    api::KeepConverted(root, old, *op.resource, api::Kept::kSpec);
   } else if (HasStatus(*op.resource)) {
     SetOrErase(root, "status", old["status"]);
+    api::KeepConverted(root, old, *op.resource, api::Kept::kStatus);
   }
   const api::SubresourceRules* part =
       op.subresource ? api::FindSubresourceRules(rules, op.subresource->name) : nullptr;

@@ -225,6 +225,61 @@ TEST_F(ApiServerTest, AWatchOfOneNameTellsNothingElse) {
   }
 }
 
+// autoscaling/v1 carries a part of status in annotations: a write of spec leaves status as it is
+// whatever they say, and a write of status the spec.
+TEST_F(ApiServerTest, AutoscalersOfV1KeepWhatIsNotWritten) {
+  ASSERT_NO_FATAL_FAILURE(
+      Make("/api/v1/namespaces",
+           {{"kind", "Namespace"}, {"apiVersion", "v1"}, {"metadata", {{"name", "h"}}}}));
+  const auto path = [](const char* version, const char* rest) {
+    return fmt::format("/apis/autoscaling/{}/namespaces/h/horizontalpodautoscalers{}", version,
+                       rest);
+  };
+  const Json target = {{"kind", "Deployment"}, {"name", "d"}, {"apiVersion", "apps/v1"}};
+  const std::string kept = "autoscaling.alpha.kubernetes.io/";
+  Json v1 = {
+      {"kind", "HorizontalPodAutoscaler"},
+      {"apiVersion", "autoscaling/v1"},
+      {"metadata",
+       {{"name", "h"},
+        {"annotations",
+         {{"mine", "1"}, {kept + "conditions", R"([{"type":"Forged","status":"True"}])"}}}}},
+      {"spec",
+       {{"scaleTargetRef", target}, {"maxReplicas", 3}, {"targetCPUUtilizationPercentage", 50}}}};
+  ASSERT_NO_FATAL_FAILURE(Make(path("v1", ""), v1));
+  Json v2 = Json::parse(Ask("GET", path("v2", "/h")).body);
+  EXPECT_FALSE(v2["status"].contains("conditions")) << v2;
+  EXPECT_EQ(v2["metadata"]["annotations"], Json({{"mine", "1"}}));
+  v2["status"] = {{"desiredReplicas", 2},
+                  {"conditions",
+                   {{{"type", "AbleToScale"},
+                     {"status", "True"},
+                     {"lastTransitionTime", "2026-01-01T00:00:00Z"}}}},
+                  {"currentMetrics",
+                   {{{"type", "Resource"},
+                     {"resource", {{"name", "cpu"}, {"current", {{"averageValue", "7m"}}}}}}}}};
+  EXPECT_EQ(Ask("PUT", path("v2", "/h/status"), v2.dump()).status, 200);
+  v2 = Json::parse(Ask("GET", path("v2", "/h")).body);
+  ASSERT_TRUE(v2["status"].contains("currentMetrics")) << v2;
+
+  for (const int most : {4, 5}) {
+    v1["spec"]["maxReplicas"] = most;
+    EXPECT_EQ(Ask("PUT", path("v1", "/h"), v1.dump()).status, 200);
+    const Json now = Json::parse(Ask("GET", path("v2", "/h")).body);
+    EXPECT_EQ(now["spec"]["maxReplicas"], most);
+    EXPECT_EQ(now["status"], v2["status"]);
+    v1["metadata"].erase("annotations");
+  }
+  v2 = Json::parse(Ask("GET", path("v2", "/h")).body);
+  v1["metadata"]["annotations"] = {{kept + "metrics", R"([{"type":"Resource","resource":)"
+                                                      R"({"name":"memory"}}])"}};
+  v1["status"] = {{"currentReplicas", 1}, {"desiredReplicas", 1}};
+  EXPECT_EQ(Ask("PUT", path("v1", "/h/status"), v1.dump()).status, 200);
+  const Json now = Json::parse(Ask("GET", path("v2", "/h")).body);
+  EXPECT_EQ(now["spec"], v2["spec"]);
+  EXPECT_EQ(now["status"]["currentReplicas"], 1);
+}
+
 // What the listener refuses by itself, over sockets.
 TEST(Listener, ATooLargeBodyIsAStatus) {
   RealClock clock;
