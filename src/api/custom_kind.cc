@@ -222,17 +222,7 @@ bool CheckType(const CustomVersion& version, Value object, FieldErrors& errors) 
 
 }  // namespace
 
-void ValidateCustom(const CustomVersion& version, Value object, FieldErrors& errors) {
-  if (!CheckType(version, object, errors)) return;
-  if (version.schema) ValidateBySchema(object, {}, *version.schema, "", errors);
-  CheckScale(version, object, true, errors);
-  if (!version.schema) return;
-  ValidateEmbedded(object, *version.schema, errors);
-  ValidateListTypes(object, *version.schema, errors);
-}
-
-void ValidateCustomUpdate(const CustomVersion& version, Value object, Value old,
-                          FieldErrors& errors) {
+void ValidateCustom(const CustomVersion& version, Value object, Value old, FieldErrors& errors) {
   if (!CheckType(version, object, errors)) return;
   if (version.schema) ValidateBySchema(object, old, *version.schema, "", errors);
   CheckScale(version, object, true, errors);

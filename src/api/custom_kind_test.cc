@@ -202,7 +202,7 @@ TEST(CustomKind, ValidatesInKubernetesWords) {
   ASSERT_TRUE(kind);
   for (const Case& c : cases) {
     FieldErrors errors;
-    ValidateCustom(*kind->versions()[0], Widget(c.given).root(), errors);
+    ValidateCustom(*kind->versions()[0], Widget(c.given).root(), {}, errors);
     EXPECT_EQ(Texts(errors), c.errors) << c.given;
   }
 }
@@ -245,7 +245,7 @@ TEST(CustomKind, NumbersPrintAsInGo) {
     ASSERT_TRUE(kind);
     FieldErrors errors;
     const Object widget = Widget("a: " + std::string(c.given));
-    ValidateCustom(*kind->versions()[0], widget.root(), errors);
+    ValidateCustom(*kind->versions()[0], widget.root(), {}, errors);
     EXPECT_EQ(Texts(errors), c.errors) << c.schema << " " << c.given;
   }
 }
@@ -267,7 +267,7 @@ TEST(CustomKind, WhatDidNotChangeIsNotBlamed) {
   };
   for (const Case& c : cases) {
     FieldErrors errors;
-    ValidateCustomUpdate(v1, Widget(c.given).root(), old.root(), errors);
+    ValidateCustom(v1, Widget(c.given).root(), old.root(), errors);
     EXPECT_EQ(Texts(errors), c.errors) << c.given;
   }
 }
@@ -301,8 +301,8 @@ TEST(CustomKind, ItemsAreKnownByAllTheirKeys) {
         Crd(fmt::format("type: object\nproperties: {{l: {{type: array, {}{}}}}}", c.type, kItems)));
     ASSERT_TRUE(kind);
     FieldErrors errors;
-    ValidateCustomUpdate(*kind->versions()[0], Widget(fmt::format("l: [{}]", c.given)).root(),
-                         Widget(fmt::format("l: [{}]", c.was)).root(), errors);
+    ValidateCustom(*kind->versions()[0], Widget(fmt::format("l: [{}]", c.given)).root(),
+                   Widget(fmt::format("l: [{}]", c.was)).root(), errors);
     EXPECT_EQ(Texts(errors), c.errors) << c.given;
   }
 }
@@ -357,7 +357,7 @@ TEST(CustomKind, ScaleColumnsAndDeprecation) {
   EXPECT_EQ(v1.columns[0].path.Find(object.root()).at(0).AsInt(), 4);
   EXPECT_EQ(v1.columns[1].path.Find(object.root()).at(0).AsString(), "up");
   FieldErrors errors;
-  ValidateCustom(v1, Widget("spec: {size: -1}").root(), errors);
+  ValidateCustom(v1, Widget("spec: {size: -1}").root(), {}, errors);
   EXPECT_THAT(Texts(errors),
               ElementsAre("spec.size: Invalid value: -1: spec.size in body should be greater than "
                           "or equal to 1",

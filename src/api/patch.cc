@@ -74,9 +74,8 @@ bool Checks(const PatchRequest& r) {
 // The object as the API server shows it: its members come sorted out of a patch.
 std::string Shown(Value tree) {
   if (!tree.IsMap()) return ToJson(tree);
-  std::vector<Member> members(tree.node()->members, tree.node()->members + tree.size());
   Arena arena;
-  const Node sorted = Canonicalizer(arena).SortedMap(members);
+  const Node sorted = Canonicalizer(arena).SortedMap({tree.node()->members, tree.size()});
   return ToJson(Value(&sorted));
 }
 

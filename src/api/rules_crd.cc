@@ -17,7 +17,6 @@
 
 #include "api/custom_kind.h"
 #include "api/json.h"
-#include "api/json_path.h"
 #include "api/lists.h"
 #include "api/rules_kinds.h"
 #include "api/schema_formats.h"
@@ -36,12 +35,6 @@ bool AlikeInAll(Value versions, std::string_view member) {
   for (Value version : versions.items())
     if (!Same(version[member], versions.at(0)[member])) return false;
   return true;
-}
-
-Value StorageVersion(Value spec) {
-  for (Value version : spec["versions"].items())
-    if (version["storage"].AsBool()) return version;
-  return {};
 }
 
 void Label(std::string_view text, const At& at, FieldErrors& errors) {
@@ -270,8 +263,8 @@ std::string PrintedVersions(Value versions) {
   return fmt::format("[{}]", fmt::join(printed, ","));
 }
 
-// What a version and, lifted, all of them say. `prefix` names a version's members: "schema" is
-// "validation" above the versions.
+// What a version or, lifted, all of them say of `members`. `schema_name` is what the schema is
+// called there: "schema" of a version, "validation" above them.
 void CheckParts(Value version, bool has_status, std::set<std::string_view> members, const At& at,
                 std::string_view schema_name, FieldErrors& errors) {
   const Value schema = version["schema"]["openAPIV3Schema"];
@@ -289,8 +282,8 @@ void CheckParts(Value version, bool has_status, std::set<std::string_view> membe
     }
   }
   if (members.contains("selectableFields") && !version["selectableFields"].empty()) {
-    // Where the schema is the same in all versions and these are not, or the other way round, they
-    // stand apart, which nobody can mean.
+    // Kubernetes looks for the schema beside them: it is not there if one of both is the same in
+    // all versions, and lifted, and the other is not.
     if (!members.contains("schema")) {
       errors.InvalidText(at / "selectableFields", "",
                          schema_name == "validation"
@@ -447,13 +440,15 @@ void CheckRest(Value o, Value old, FieldErrors& errors) {
 }
 
 void AddStoredVersion(Mut o) {
-  const Object spec = CopyOf(o["spec"].Snapshot());
-  const Value storage = StorageVersion(spec.root());
-  if (!storage) return;
-  const Mut stored = o["status"]["storedVersions"];
-  for (size_t i = 0; i < stored.size(); ++i)
-    if (stored.at(i).AsString() == storage["name"].AsString()) return;
-  stored.Append().SetString(storage["name"].AsString());
+  const Mut versions = o["spec"]["versions"];
+  for (size_t i = 0; i < versions.size(); ++i) {
+    const Mut version = versions.at(i);
+    if (!version["storage"].AsBool()) continue;
+    const std::string_view name = version["name"].AsString();
+    const Mut stored = o["status"]["storedVersions"];
+    if (!Holds(stored.Snapshot(), name)) stored.Append().SetString(name);
+    return;
+  }
 }
 
 void UnknownFormats(Value schema, std::vector<std::string>& out) {
@@ -585,11 +580,7 @@ void SetCrdCondition(Mut o, const CrdCondition& condition, std::string_view now)
 
 void CrdOnDelete(Mut o) {
   const Mut finalizers = o["metadata"]["finalizers"];
-  bool there = false;
-  for (size_t i = 0; i < finalizers.size(); ++i) {
-    there = there || finalizers.at(i).AsString() == kCrdCleanup;
-  }
-  if (!there) finalizers.Append().SetString(kCrdCleanup);
+  if (!Holds(finalizers.Snapshot(), kCrdCleanup)) finalizers.Append().SetString(kCrdCleanup);
   SetCrdCondition(
       o,
       {"Terminating", "True", "InstanceDeletionPending",

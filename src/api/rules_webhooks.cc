@@ -95,11 +95,6 @@ void ValidateAdmissionRule(Value rule, const At& at, FieldErrors& errors) {
   OneOf(rule, "scope", {"*", "Cluster", "Namespaced"}, at, errors);
 }
 
-// Whitespace in the words of Go's strings.TrimSpace.
-bool IsBlank(std::string_view text) {
-  return text.find_first_not_of(" \t\n\v\f\r") == std::string_view::npos;
-}
-
 void ValidateMatchConditions(Value conditions, const At& at, FieldErrors& errors) {
   if (conditions.size() > kMaxConditions) {
     errors.TooMany(at, static_cast<int>(conditions.size()), kMaxConditions);
@@ -423,13 +418,8 @@ void ValidateOneValidation(Value validation, const At& at, FieldErrors& errors) 
   }
   ValidateMessage(validation, "messageExpression", at, errors);
   ValidateMessage(validation, "message", at, errors);
-  std::string_view message = validation["message"].AsString();
-  if (!IsBlank(message)) {
-    message.remove_prefix(message.find_first_not_of(" \t\n\v\f\r"));
-    message = message.substr(0, message.find_last_not_of(" \t\n\v\f\r") + 1);
-    if (message.find_first_of("\r\n") != std::string_view::npos) {
-      errors.Invalid(at / "message", validation["message"], "must not contain line breaks");
-    }
+  if (HasLineBreak(validation["message"].AsString())) {
+    errors.Invalid(at / "message", validation["message"], "must not contain line breaks");
   }
   OneOf(validation, "reason", {"Forbidden", "Invalid", "RequestEntityTooLarge"}, at, errors);
 }

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "api/canonical.h"
-#include "api/registry.h"
 #include "api/rules_kit.h"
 
 namespace sextant::api {

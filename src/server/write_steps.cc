@@ -287,7 +287,7 @@ Result<Object> PrepareCreate(const Operation& op, const Object& asked, const Wri
   api::FieldErrors errors;
   api::ValidateObjectMeta(object["metadata"], op.resource->namespaced, rules, errors);
   if (custom) {
-    api::ValidateCustom(*custom, object.root(), errors);
+    api::ValidateCustom(*custom, object.root(), Value(), errors);
   } else if (rules.validate_create) {
     rules.validate_create(object.root(), errors);
   } else if (rules.validate) {
@@ -396,7 +396,7 @@ Result<Object> PrepareUpdate(const Operation& op, const Object& asked, const Obj
     api::ValidateObjectMetaUpdate(next["metadata"], old["metadata"], errors);
   }
   if (custom) {
-    const auto validate = status ? api::ValidateCustomStatus : api::ValidateCustomUpdate;
+    const auto validate = status ? api::ValidateCustomStatus : api::ValidateCustom;
     validate(*custom, next.root(), old, errors);
   } else if (part) {
     part->validate(next.root(), old, errors);
