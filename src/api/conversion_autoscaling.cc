@@ -8,7 +8,8 @@
 
 #include "api/conversion.h"
 #include "api/json.h"
-#include "api/rules_kit.h"
+#include "api/rules_kinds.h"
+#include "base/ascii.h"
 
 namespace sextant::api {
 namespace {
@@ -27,7 +28,6 @@ constexpr std::string_view kV1 = "autoscaling/v1";
 constexpr std::string_view kV2 = "autoscaling/v2";
 constexpr std::string_view kV1Package = "io.k8s.api.autoscaling.v1.";
 constexpr std::string_view kV2Package = "io.k8s.api.autoscaling.v2.";
-constexpr int64_t kDefaultPercent = 80;
 
 // One field of a metric: where v2 and where v1 has it.
 struct Place {
@@ -131,8 +131,7 @@ void LowerNames(Value from, Mut to) {
     to.SetMap();
     for (auto [key, value] : from.members()) {
       std::string name(key);
-      if (!name.empty() && name[0] >= 'A' && name[0] <= 'Z')
-        name[0] = static_cast<char>(name[0] + 32);
+      if (!name.empty()) name[0] = AsciiLower(name[0]);
       if (!value.IsNull()) LowerNames(value, to[name]);
     }
   } else if (from.IsList()) {
@@ -150,13 +149,6 @@ void DropRoundTrip(Mut metadata) {
   if (metadata["annotations"].size() == 0) metadata.Erase("annotations");
 }
 
-void SetCpu(Mut metric, Value percent) {
-  metric.Set("type", "Resource");
-  metric["resource"].Set("name", "cpu");
-  metric["resource"]["target"].Set("type", "Utilization");
-  metric["resource"]["target"].Set("averageUtilization", percent);
-}
-
 Object ParsedAnnotation(Value object, std::string_view name) {
   const Value text = object["metadata"]["annotations"][name];
   if (!text) return {};
@@ -170,16 +162,13 @@ void SpecToV2(Value object, Mut root) {
   const Object others = ParsedAnnotation(object, kMetrics);
   if (others.root().IsList()) spec["metrics"].Set(Metrics(others.root(), false, true));
   if (const Value percent = object["spec"]["targetCPUUtilizationPercentage"]) {
-    SetCpu(spec["metrics"].Append(), percent);
-  }
-  if (!Given(spec, "metrics") || spec["metrics"].size() == 0) {
-    Editor percent;
-    percent.Root().SetInt(kDefaultPercent);
-    const Object number = std::move(percent).Finish();
     const Mut metric = spec["metrics"].Append();
-    SetCpu(metric, Value());
-    metric["resource"]["target"]["averageUtilization"].Set(number);
+    metric.Set("type", "Resource");
+    metric["resource"].Set("name", "cpu");
+    metric["resource"]["target"].Set("type", "Utilization");
+    metric["resource"]["target"].Set("averageUtilization", percent);
   }
+  DefaultAutoscalerMetrics(spec);
   const Object behavior = ParsedAnnotation(object, kBehavior);
   if (behavior && !behavior.root().empty()) {
     Editor lowered;

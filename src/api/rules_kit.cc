@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstring>
 #include <set>
 
@@ -262,6 +263,7 @@ struct Ip {
 
 Ip ParseIp(std::string_view text) {
   Ip ip;
+  if (text.find('\0') != std::string_view::npos) return ip;  // inet_pton would stop there
   std::string plain;
   if (text.find(':') == std::string_view::npos) {
     // inet_pton refuses leading zeros, which Go's older parser takes.
@@ -315,11 +317,9 @@ Cidr ParseCidr(std::string_view text) {
   if (slash == std::string_view::npos) return c;
   c.ip = ParseIp(text.substr(0, slash));
   c.length = text.substr(slash + 1);
-  bool number = !c.length.empty() && c.length.size() <= 3;
-  for (char digit : c.length) {
-    number = number && IsDigit(digit);
-    c.bits = c.bits * 10 + static_cast<size_t>(digit - '0');
-  }
+  const char* end = c.length.data() + c.length.size();
+  const auto [last, error] = std::from_chars(c.length.data(), end, c.bits);
+  const bool number = error == std::errc() && last == end;
   c.valid = c.ip.valid && number && c.bits <= c.most();
   return c;
 }
@@ -399,6 +399,7 @@ Complaints IsCanonicalCidr(std::string_view text) {
 }
 
 bool IsIp(std::string_view text) { return ParseIp(text).valid; }
+bool IsCidr(std::string_view text) { return ParseCidr(text).valid; }
 
 bool IsStrictSubnet(std::string_view inner, std::string_view outer) {
   const Cidr small = ParseCidr(inner);

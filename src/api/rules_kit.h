@@ -148,7 +148,9 @@ void ValidateCidr(std::string_view text, const At& at, FieldErrors& errors);
 // As newer fields want it: written in the one form of RFC 5952.
 Complaints IsCanonicalIp(std::string_view text);
 Complaints IsCanonicalCidr(std::string_view text);
+// As Go's older parser takes them: leading zeros are as good as none.
 bool IsIp(std::string_view text);
+bool IsCidr(std::string_view text);
 // True if `inner` is a smaller network within `outer`, or either is no network.
 bool IsStrictSubnet(std::string_view inner, std::string_view outer);
 bool IsIpV6(std::string_view text);

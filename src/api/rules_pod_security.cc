@@ -8,6 +8,7 @@
 
 #include "api/json.h"
 #include "api/rules_pod.h"
+#include "base/ascii.h"
 #include "base/quote.h"
 
 namespace sextant::api {
@@ -146,20 +147,19 @@ void ValidateIds(Value context, Words users, Words groups, const At& at, FieldEr
 // Segments of letters, digits, '-' and '_', between dots or slashes.
 bool IsSysctlName(std::string_view name) {
   if (name.empty() || name.size() > kMaxSysctl) return false;
-  const auto edge = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
   bool at_edge = true;  // the last character was a separator
   for (size_t i = 0; i < name.size(); ++i) {
     const char c = name[i];
     if (c == '.' || c == '/') {
-      if (at_edge || !edge(name[i - 1])) return false;
+      if (at_edge || !IsLowerOrDigit(name[i - 1])) return false;
       at_edge = true;
-    } else if (edge(c) || (!at_edge && (c == '-' || c == '_'))) {
+    } else if (IsLowerOrDigit(c) || (!at_edge && (c == '-' || c == '_'))) {
       at_edge = false;
     } else {
       return false;
     }
   }
-  return edge(name.back());
+  return IsLowerOrDigit(name.back());
 }
 
 bool IsNetSysctl(std::string_view name) { return name.starts_with("net."); }

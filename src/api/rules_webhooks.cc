@@ -8,6 +8,7 @@
 #include "api/lists.h"
 #include "api/rules_kinds.h"
 #include "api/rules_pod.h"
+#include "base/ascii.h"
 
 namespace sextant::api {
 namespace {
@@ -363,11 +364,8 @@ bool IsCelName(std::string_view name) {
       "true",     "false",   "null",      "in",       "as",  "break",  "const",
       "continue", "else",    "for",       "function", "if",  "import", "let",
       "loop",     "package", "namespace", "return",   "var", "void",   "while"};
-  const auto letter = [](char c) {
-    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  };
-  if (name.empty() || !letter(name[0])) return false;
-  const auto good = [letter](char c) { return letter(c) || (c >= '0' && c <= '9'); };
+  const auto good = [](char c) { return c == '_' || IsAlphanumeric(c); };
+  if (name.empty() || IsDigit(name[0])) return false;
   return std::ranges::all_of(name, good) &&
          std::ranges::find(kReserved, name) == std::end(kReserved);
 }
