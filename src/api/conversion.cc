@@ -85,6 +85,7 @@ Object Convert(const Object& object, const Conversion& conversion, bool to_store
 
 Object ToStored(Object object, const Resource& served) {
   if (const CustomVersion* custom = AsCustom(served)) {
+    if (custom->storage == custom) return object;  // it has been read by the same schema
     return AdmitCustom(*custom->storage, std::move(object), nullptr);
   }
   const Conversion* conversion = Find(served);

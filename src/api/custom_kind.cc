@@ -10,6 +10,7 @@
 
 #include "api/custom_tables.h"
 #include "api/go_values.h"
+#include "api/json.h"
 #include "api/names.h"
 #include "api/schema_validate.h"
 #include "api/schema_values.h"
@@ -125,10 +126,6 @@ const Message& FieldsOfKind(const Resource& resource) {
   return custom != nullptr ? *custom->fields : *resource.message;
 }
 
-std::string CustomTypeError(const CustomVersion& version, Value object) {
-  return version.schema ? EmbeddedTypeError(object, *version.schema) : std::string();
-}
-
 Object AdmitCustom(const CustomVersion& version, Object object, std::vector<std::string>* unknown) {
   const std::string api_version = version.group_version.ToString();
   if (object.api_version() != api_version && object.kind() == version.kind) {
@@ -137,6 +134,17 @@ Object AdmitCustom(const CustomVersion& version, Object object, std::vector<std:
     object = std::move(edit).Finish();
   }
   return version.schema ? ShapeByRoot(object, *version.schema, unknown) : object;
+}
+
+Result<Object> ReadCustom(const CustomVersion& version, Object object, StrictReport& strict) {
+  if (version.schema) {
+    const std::string why = EmbeddedTypeError(object.root(), *version.schema);
+    if (!why.empty()) return Fail(BadRequest(why));
+  }
+  std::vector<std::string> unknown;
+  object = AdmitCustom(version, std::move(object), &unknown);
+  for (const std::string& path : unknown) strict.Add("unknown field", path);
+  return object;
 }
 
 namespace {

@@ -79,13 +79,6 @@ std::string Shown(Value tree) {
   return ToJson(Value(&sorted));
 }
 
-Error WrongResult(std::string_view shown, std::string_view why) {
-  return Invalid("", "", "",
-                 {{.reason = "FieldValueInvalid",
-                   .message = fmt::format("Invalid value: {}: {}", Quote(shown), why),
-                   .field = "patch"}});
-}
-
 // The members that an operation may have.
 void CheckOperations(Value operations, StrictReport& strict) {
   size_t i = 0;
@@ -172,6 +165,13 @@ Object ApplyMergePatch(Value current, Value patch) {
   return FinishCompact(merged, nullptr);
 }
 
+Error WrongPatch(std::string_view shown, std::string_view why) {
+  return Invalid("", "", "",
+                 {{.reason = "FieldValueInvalid",
+                   .message = fmt::format("Invalid value: {}: {}", Quote(shown), why),
+                   .field = "patch"}});
+}
+
 Result<Object> ApplyPatch(const Object& current, const Message& message,
                           const PatchRequest& request, std::vector<std::string>* warnings) {
   StrictReport strict;
@@ -189,12 +189,12 @@ Result<Object> ApplyPatch(const Object& current, const Message& message,
   };
   const Registry& registry = request.registry ? *request.registry : Registry::Builtin();
   auto same = CheckKind(tree.root(), current, registry);
-  if (!same) return Fail(WrongResult(shown(), same.error().message));
+  if (!same) return Fail(WrongPatch(shown(), same.error().message));
   StrictReport unknown;
   auto decoded =
       DecodeTree(tree.root(), message,
                  {.strict = &unknown, .unstructured = request.type == PatchType::kStrategic});
-  if (!decoded) return Fail(WrongResult(shown(), decoded.error().message));
+  if (!decoded) return Fail(WrongPatch(shown(), decoded.error().message));
   // A patch may take its type away; it is the object's all the same.
   const TypeMeta type{std::string(current.api_version()), std::string(current.kind())};
   decoded = WithTypeMeta(*std::move(decoded), type, message);
@@ -202,7 +202,7 @@ Result<Object> ApplyPatch(const Object& current, const Message& message,
   for (std::string& e : unknown.errors) strict.errors.push_back(std::move(e));
   if (strict.errors.empty()) return decoded;
   if (request.field_validation == "Strict") {
-    return Fail(WrongResult(
+    return Fail(WrongPatch(
         shown(), fmt::format("strict decoding error: {}", fmt::join(strict.errors, ", "))));
   }
   if (warnings != nullptr) {

@@ -37,6 +37,9 @@ struct PatchRequest {
 Result<Object> ApplyPatch(const Object& current, const Message& message,
                           const PatchRequest& request, std::vector<std::string>* warnings);
 
+// 422: what came of a patch, `shown` as JSON, is not taken.
+Error WrongPatch(std::string_view shown, std::string_view why);
+
 // The three alone, on trees, without a schema's decoding.
 Result<Object> ApplyJsonPatch(const Object& current, const Object& operations);
 // `patch` must be a map.

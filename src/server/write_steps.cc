@@ -93,10 +93,11 @@ Object Defaulted(const Operation& op, const Object& asked, const Object& before,
   }
   if (rules.set_defaults) rules.set_defaults(edit.Root());
   Object object = std::move(edit).Finish(op.resource->message);
-  if (const api::CustomVersion* custom = api::AsCustom(*op.resource)) {
-    object = api::AdmitCustom(*custom, std::move(object), nullptr);
+  if (op.apply) {
+    // Bodies and patches have been shaped as they were read.
+    const api::CustomVersion* custom = api::AsCustom(*op.resource);
+    return custom ? api::AdmitCustom(*custom, std::move(object), nullptr) : object;
   }
-  if (op.apply) return object;
   const std::string api_version = op.resource->group_version.ToString();
   return api::TrackUpdate(FieldManagerOf(op, api_version, now), api::FieldsOfKind(*op.resource),
                           before, object);

@@ -8,6 +8,7 @@
 
 #include <future>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "api/schema.h"
 #include "in_process_server.h"
@@ -278,6 +279,67 @@ TEST_F(ApiServerTest, AutoscalersOfV1KeepWhatIsNotWritten) {
   const Json now = Json::parse(Ask("GET", path("v2", "/h")).body);
   EXPECT_EQ(now["spec"], v2["spec"]);
   EXPECT_EQ(now["status"]["currentReplicas"], 1);
+}
+
+// A custom resource is pruned, given defaults and read once, whichever way it comes.
+TEST_F(ApiServerTest, CustomResourcesAreShapedWhicheverWayTheyCome) {
+  const Json schema = Json::parse(R"({"type":"object","properties":{"spec":{"type":"object",
+      "properties":{"size":{"type":"integer","default":3},"inner":{"type":"object",
+      "x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}}}}})");
+  const Json version = {{"name", "v1"},
+                        {"served", true},
+                        {"storage", true},
+                        {"schema", {{"openAPIV3Schema", schema}}}};
+  const std::string crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+  ASSERT_NO_FATAL_FAILURE(Make(crds, {{"kind", "CustomResourceDefinition"},
+                                      {"apiVersion", "apiextensions.k8s.io/v1"},
+                                      {"metadata", {{"name", "bolts.example.com"}}},
+                                      {"spec",
+                                       {{"group", "example.com"},
+                                        {"scope", "Cluster"},
+                                        {"names", {{"plural", "bolts"}, {"kind", "Bolt"}}},
+                                        {"versions", {version}}}}}));
+  const std::string bolts = "/apis/example.com/v1/bolts";
+  for (int i = 0; Ask("GET", bolts).status != 200; ++i) {
+    ASSERT_LT(i, 1000);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  const auto bolt = [](Json spec) {
+    return Json{{"kind", "Bolt"},
+                {"apiVersion", "example.com/v1"},
+                {"metadata", {{"name", "b"}}},
+                {"spec", std::move(spec)}};
+  };
+  const Json shaped = {{"size", 3}};
+  const auto spec_of = [](const Answer& answer) { return Json::parse(answer.body)["spec"]; };
+  EXPECT_EQ(spec_of(Ask("POST", bolts, bolt({{"nosuch", 1}}).dump())), shaped);
+  const auto put = [&](Json spec) {
+    Json object = bolt(std::move(spec));
+    object["metadata"]["resourceVersion"] =
+        Json::parse(Ask("GET", bolts + "/b").body)["metadata"]["resourceVersion"];
+    return Ask("PUT", bolts + "/b", object.dump());
+  };
+  EXPECT_EQ(spec_of(put({{"nosuch", 2}})), shaped);
+  EXPECT_EQ(spec_of(Ask("PATCH", bolts + "/b", R"({"spec":{"nosuch":3,"size":null}})")), shaped);
+  EXPECT_EQ(spec_of(Ask("GET", bolts + "/b")), shaped);
+  net::Request apply;
+  apply.method = "PATCH";
+  apply.SetTarget(bolts + "/c?fieldManager=m");
+  apply.headers.Add("content-type", "application/apply-patch+yaml");
+  Json applied = bolt(Json::object());
+  applied["metadata"]["name"] = "c";
+  apply.body = applied.dump();
+  EXPECT_EQ(spec_of(server_.Ask(std::move(apply), kAdmin)->Wait(kLimit)), shaped);
+
+  const Json inner = {{"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", {{"labels", 5}}}};
+  const Answer replaced = put({{"inner", inner}});
+  EXPECT_EQ(replaced.status, 400) << replaced.body;
+  const Answer patched = Ask("PATCH", bolts + "/b", Json({{"spec", {{"inner", inner}}}}).dump());
+  EXPECT_EQ(patched.status, 422) << patched.body;
+  for (const Answer& answer : {replaced, patched}) {
+    EXPECT_THAT(answer.body, HasSubstr("spec.inner.metadata: Invalid value"));
+  }
+  EXPECT_EQ(spec_of(Ask("GET", bolts + "/b")), shaped);
 }
 
 // What the listener refuses by itself, over sockets.
