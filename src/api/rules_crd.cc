@@ -452,15 +452,11 @@ void AddStoredVersion(Mut o) {
 }
 
 void UnknownFormats(Value schema, std::vector<std::string>& out) {
-  if (!schema.IsMap()) return;
   const std::string_view format = schema["format"].AsString();
   if (!format.empty() && !IsKnownFormat(format, schema["type"].AsString())) {
     out.push_back(fmt::format("unrecognized format {}", Quote(format)));
   }
-  for (const char* one : {"items", "additionalProperties", "not"}) UnknownFormats(schema[one], out);
-  for (const char* list : {"allOf", "anyOf", "oneOf"})
-    for (Value item : schema[list].items()) UnknownFormats(item, out);
-  for (auto [name, property] : schema["properties"].members()) UnknownFormats(property, out);
+  EachSubschema(schema, [&out](Value below) { UnknownFormats(below, out); });
 }
 
 std::vector<std::string> UnknownFormatsOf(Value o) {
@@ -475,10 +471,8 @@ std::vector<std::string> UnknownFormatsOf(Value o) {
 }
 
 size_t CountRules(Value schema) {
-  if (!schema.IsMap()) return 0;
   size_t count = schema["x-kubernetes-validations"].size();
-  for (const char* one : {"items", "additionalProperties"}) count += CountRules(schema[one]);
-  for (auto [name, property] : schema["properties"].members()) count += CountRules(property);
+  EachSubschema(schema, [&count](Value below) { count += CountRules(below); });
   return count;
 }
 

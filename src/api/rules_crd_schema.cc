@@ -505,17 +505,10 @@ void Defaults(const SchemaNode& node, const At& at, FieldErrors& errors) {
 }
 
 bool HasUnsupported(Value s) {
-  if (!s.IsMap()) return false;
-  for (const Forbidden& f : kUnsupported)
-    if (s[f.name]) return true;
-  if (s["items"].IsList() || HasUnsupported(s["items"])) return true;
-  if (HasUnsupported(s["additionalProperties"]) || HasUnsupported(s["not"])) return true;
-  for (std::string_view list : {"allOf", "oneOf", "anyOf"})
-    for (Value item : s[list].items())
-      if (HasUnsupported(item)) return true;
-  for (auto [name, property] : s["properties"].members())
-    if (HasUnsupported(property)) return true;
-  return false;
+  bool found = s["items"].IsList();
+  for (const Forbidden& f : kUnsupported) found = found || s[f.name];
+  EachSubschema(s, [&found](Value below) { found = found || HasUnsupported(below); });
+  return found;
 }
 
 // With a status of its own the schema of status is cut out of the whole: what stands at the root
