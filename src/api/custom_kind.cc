@@ -8,6 +8,7 @@
 #include <limits>
 #include <set>
 
+#include "api/conditions.h"
 #include "api/custom_tables.h"
 #include "api/go_values.h"
 #include "api/json.h"
@@ -100,10 +101,7 @@ std::vector<PrinterColumn> Columns(Value list) {
 }  // namespace
 
 bool CrdConditionTrue(Value crd, std::string_view type) {
-  for (Value condition : crd["status"]["conditions"].items()) {
-    if (condition["type"].AsString() == type) return condition["status"].AsString() == "True";
-  }
-  return false;
+  return IsConditionTrue(crd["status"]["conditions"], type);
 }
 
 bool VersionComesFirst(std::string_view a, std::string_view b) {

@@ -556,20 +556,8 @@ bool CrdHeld(Value o) {
   return !o["metadata"]["deletionTimestamp"] || Holds(o["metadata"]["finalizers"], kCrdCleanup);
 }
 
-void SetCrdCondition(Mut o, const CrdCondition& condition, std::string_view now) {
-  const Mut list = o["status"]["conditions"];
-  Mut found;
-  for (size_t i = 0; i < list.size() && !found; ++i) {
-    if (list.at(i)["type"].AsString() == condition.type) found = list.at(i);
-  }
-  if (!found) {
-    found = list.Append();
-    found.Set("type", condition.type);
-  }
-  if (found["status"].AsString() != condition.status) found.Set("lastTransitionTime", now);
-  found.Set("status", condition.status);
-  found.Set("reason", condition.reason);
-  found.Set("message", condition.message);
+void SetCrdCondition(Mut o, const Condition& condition, std::string_view now) {
+  SetCondition(o["status"]["conditions"], condition, now);
 }
 
 void CrdOnDelete(Mut o) {

@@ -1,6 +1,7 @@
 // Rules of CustomResourceDefinitions.
 #pragma once
 
+#include "api/conditions.h"
 #include "api/rules_kit.h"
 
 namespace sextant::api {
@@ -29,14 +30,7 @@ void WarnOfCrd(Value o, Value old, std::vector<std::string>& out);
 bool CrdHeld(Value o);
 void CrdOnDelete(Mut o);
 
-// Sets a condition; its lastTransitionTime is `now` if the status changes.
-struct CrdCondition {
-  std::string_view type;
-  std::string_view status;
-  std::string_view reason;
-  std::string_view message;
-};
-void SetCrdCondition(Mut o, const CrdCondition& condition, std::string_view now);
+void SetCrdCondition(Mut o, const Condition& condition, std::string_view now);
 
 inline constexpr std::string_view kCrdCleanup = "customresourcecleanup.apiextensions.k8s.io";
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 
+#include "api/conditions.h"
 #include "api/rules_kinds.h"
 #include "api/rules_pod.h"
 #include "base/ascii.h"
@@ -350,11 +351,8 @@ void KeepObserved(Mut status, Value old) {
   if (status[kField].AsInt() == 0) SetOrErase(status, kField, old[kField]);
   EachItem(status, "conditions", [&](Mut condition) {
     if (condition[kField].AsInt() != 0) return;
-    for (Value before : old["conditions"].items()) {
-      if (before["type"].AsString() == condition["type"].AsString()) {
-        SetOrErase(condition, kField, before[kField]);
-      }
-    }
+    const Value before = FindCondition(old["conditions"], condition["type"].AsString());
+    if (before) SetOrErase(condition, kField, before[kField]);
   });
 }
 

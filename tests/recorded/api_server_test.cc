@@ -226,6 +226,36 @@ TEST_F(ApiServerTest, AWatchOfOneNameTellsNothingElse) {
   }
 }
 
+// A Pod that waited for a node says nothing of that once it is bound.
+TEST_F(ApiServerTest, ABindingEndsWhatTheSchedulerSaid) {
+  for (const Stood& one : Objects()) ASSERT_NO_FATAL_FAILURE(Make(one.collection, one.object));
+  const std::string pod = "/api/v1/namespaces/x/pods/x";
+  const auto scheduled = [&] {
+    const Json read = Json::parse(Ask("GET", pod).body);
+    return read["status"]["conditions"].at(0);
+  };
+  const Json waits = {{{"type", "PodScheduled"},
+                       {"status", "False"},
+                       {"lastProbeTime", nullptr},
+                       {"lastTransitionTime", "2026-01-01T00:00:00Z"},
+                       {"reason", "Unschedulable"},
+                       {"message", "0/1 nodes are available"}}};
+  EXPECT_EQ(
+      Ask("PATCH", pod + "/status", Json({{"status", {{"conditions", waits}}}}).dump()).status,
+      200);
+  ASSERT_EQ(scheduled()["reason"], "Unschedulable");
+  const Json binding = {{"kind", "Binding"},
+                        {"apiVersion", "v1"},
+                        {"metadata", {{"name", "x"}}},
+                        {"target", {{"kind", "Node"}, {"name", "x"}}}};
+  const Answer bound = Ask("POST", pod + "/binding", binding.dump());
+  EXPECT_EQ(bound.status, 201) << bound.body;
+  Json now = scheduled();
+  EXPECT_NE(now["lastTransitionTime"], waits[0]["lastTransitionTime"]);
+  now.erase("lastTransitionTime");
+  EXPECT_EQ(now, Json({{"type", "PodScheduled"}, {"status", "True"}, {"lastProbeTime", nullptr}}));
+}
+
 // autoscaling/v1 carries a part of status in annotations: a write of spec leaves status as it is
 // whatever they say, and a write of status the spec.
 TEST_F(ApiServerTest, AutoscalersOfV1KeepWhatIsNotWritten) {
