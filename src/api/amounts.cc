@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "api/conditions.h"
 #include "api/rules_kit.h"
 
 namespace sextant::api {
@@ -40,11 +41,8 @@ Value StatusOf(Value pod, std::string_view list, std::string_view container) {
 }
 
 bool ResizeIsInfeasible(Value pod) {
-  for (Value condition : pod["status"]["conditions"].items()) {
-    if (condition["type"].AsString() != "PodResizePending") continue;
-    return condition["reason"].AsString() == "Infeasible";
-  }
-  return false;
+  const Value pending = FindCondition(pod["status"]["conditions"], "PodResizePending");
+  return pending["reason"].AsString() == "Infeasible";
 }
 
 // A container's amounts where a resize may be under way: what was asked for does not count once it

@@ -23,6 +23,7 @@ struct Conversion {
   std::span<const Rename> renames;
   Object (*to_stored)(Value object) = nullptr;
   Object (*from_stored)(const Object& object) = nullptr;
+  void (*keep)(Mut object, Value old, Kept kept) = nullptr;
 };
 
 constexpr std::array<Rename, 8> kEventRenames = {{
@@ -42,7 +43,8 @@ constexpr std::array<Conversion, 2> kConversions = {{
      "autoscaling/v2",
      {},
      AutoscalerToStored,
-     AutoscalerFromStored},
+     AutoscalerFromStored,
+     KeepAutoscaler},
 }};
 
 const Conversion* Find(const Resource& resource) {
@@ -83,6 +85,7 @@ Object Convert(const Object& object, const Conversion& conversion, bool to_store
 
 Object ToStored(Object object, const Resource& served) {
   if (const CustomVersion* custom = AsCustom(served)) {
+    if (custom->storage == custom) return object;  // it has been read by the same schema
     return AdmitCustom(*custom->storage, std::move(object), nullptr);
   }
   const Conversion* conversion = Find(served);
@@ -100,6 +103,11 @@ Object FromStored(Object object, const Resource& served) {
   if (!conversion || object.api_version() != conversion->stored_api_version) return object;
   if (conversion->from_stored) return conversion->from_stored(object);
   return Convert(object, *conversion, false, served.group_version.ToString(), served.message);
+}
+
+void KeepConverted(Mut object, Value old, const Resource& served, Kept kept) {
+  const Conversion* conversion = Find(served);
+  if (conversion && conversion->keep) conversion->keep(object, old, kept);
 }
 
 }  // namespace sextant::api

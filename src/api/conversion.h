@@ -6,6 +6,8 @@
 // pkg/apis/autoscaling/v1/conversion.go. Pure; any thread.
 #pragma once
 
+#include <cstdint>
+
 #include "api/document.h"
 #include "api/schema.h"
 
@@ -16,8 +18,15 @@ namespace sextant::api {
 Object ToStored(Object object, const Resource& served);
 Object FromStored(Object object, const Resource& served);
 
+// A write of spec leaves status as it is, and the other way round: what `object` says of the kept
+// one outside of its member (autoscaling/v1: in annotations) becomes what `old` says, nothing on
+// create.
+enum class Kept : uint8_t { kSpec, kStatus };
+void KeepConverted(Mut object, Value old, const Resource& served, Kept kept);
+
 // A HorizontalPodAutoscaler of autoscaling/v1 as of v2, and back. Empty if it is none of v1.
 Object AutoscalerToStored(Value object);
 Object AutoscalerFromStored(const Object& object);
+void KeepAutoscaler(Mut object, Value old, Kept kept);
 
 }  // namespace sextant::api

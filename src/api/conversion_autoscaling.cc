@@ -3,11 +3,13 @@
 //
 // Source: k8s.io/kubernetes pkg/apis/autoscaling/{annotations,v1/conversion}.go at v1.36.3.
 #include <array>
+#include <span>
 #include <string>
 
 #include "api/conversion.h"
 #include "api/json.h"
-#include "api/rules_kit.h"
+#include "api/rules_kinds.h"
+#include "base/ascii.h"
 
 namespace sextant::api {
 namespace {
@@ -19,14 +21,13 @@ constexpr std::string_view kBehavior = "autoscaling.alpha.kubernetes.io/behavior
 constexpr std::string_view kScaleDownTolerance =
     "autoscaling.alpha.kubernetes.io/scale-down-tolerance";
 constexpr std::string_view kScaleUpTolerance = "autoscaling.alpha.kubernetes.io/scale-up-tolerance";
-constexpr std::array kRoundTrip = {kMetrics,  kCurrentMetrics,     kConditions,
-                                   kBehavior, kScaleDownTolerance, kScaleUpTolerance};
+constexpr std::array kOfSpec = {kMetrics, kBehavior, kScaleDownTolerance, kScaleUpTolerance};
+constexpr std::array kOfStatus = {kCurrentMetrics, kConditions};
 
 constexpr std::string_view kV1 = "autoscaling/v1";
 constexpr std::string_view kV2 = "autoscaling/v2";
 constexpr std::string_view kV1Package = "io.k8s.api.autoscaling.v1.";
 constexpr std::string_view kV2Package = "io.k8s.api.autoscaling.v2.";
-constexpr int64_t kDefaultPercent = 80;
 
 // One field of a metric: where v2 and where v1 has it.
 struct Place {
@@ -130,8 +131,7 @@ void LowerNames(Value from, Mut to) {
     to.SetMap();
     for (auto [key, value] : from.members()) {
       std::string name(key);
-      if (!name.empty() && name[0] >= 'A' && name[0] <= 'Z')
-        name[0] = static_cast<char>(name[0] + 32);
+      if (!name.empty()) name[0] = AsciiLower(name[0]);
       if (!value.IsNull()) LowerNames(value, to[name]);
     }
   } else if (from.IsList()) {
@@ -144,15 +144,9 @@ void LowerNames(Value from, Mut to) {
 
 void DropRoundTrip(Mut metadata) {
   if (!metadata.Has("annotations")) return;
-  for (std::string_view name : kRoundTrip) metadata["annotations"].Erase(name);
+  for (std::string_view name : kOfSpec) metadata["annotations"].Erase(name);
+  for (std::string_view name : kOfStatus) metadata["annotations"].Erase(name);
   if (metadata["annotations"].size() == 0) metadata.Erase("annotations");
-}
-
-void SetCpu(Mut metric, Value percent) {
-  metric.Set("type", "Resource");
-  metric["resource"].Set("name", "cpu");
-  metric["resource"]["target"].Set("type", "Utilization");
-  metric["resource"]["target"].Set("averageUtilization", percent);
 }
 
 Object ParsedAnnotation(Value object, std::string_view name) {
@@ -168,16 +162,13 @@ void SpecToV2(Value object, Mut root) {
   const Object others = ParsedAnnotation(object, kMetrics);
   if (others.root().IsList()) spec["metrics"].Set(Metrics(others.root(), false, true));
   if (const Value percent = object["spec"]["targetCPUUtilizationPercentage"]) {
-    SetCpu(spec["metrics"].Append(), percent);
-  }
-  if (!Given(spec, "metrics") || spec["metrics"].size() == 0) {
-    Editor percent;
-    percent.Root().SetInt(kDefaultPercent);
-    const Object number = std::move(percent).Finish();
     const Mut metric = spec["metrics"].Append();
-    SetCpu(metric, Value());
-    metric["resource"]["target"]["averageUtilization"].Set(number);
+    metric.Set("type", "Resource");
+    metric["resource"].Set("name", "cpu");
+    metric["resource"]["target"].Set("type", "Utilization");
+    metric["resource"]["target"].Set("averageUtilization", percent);
   }
+  DefaultAutoscalerMetrics(spec);
   const Object behavior = ParsedAnnotation(object, kBehavior);
   if (behavior && !behavior.root().empty()) {
     Editor lowered;
@@ -260,6 +251,15 @@ Object AutoscalerFromStored(const Object& object) {
     Annotate(root, kConditions, CopyOf(conditions));
   }
   return std::move(edit).Finish(FindMessage(kV1Package, "HorizontalPodAutoscaler"));
+}
+
+void KeepAutoscaler(Mut object, Value old, Kept kept) {
+  const Mut metadata = object["metadata"];
+  const Value before = old["metadata"]["annotations"];
+  if (!metadata.Has("annotations") && before.empty()) return;
+  const auto names = kept == Kept::kSpec ? std::span<const std::string_view>(kOfSpec) : kOfStatus;
+  for (std::string_view name : names) SetOrErase(metadata["annotations"], name, before[name]);
+  if (metadata["annotations"].size() == 0) metadata.Erase("annotations");
 }
 
 }  // namespace sextant::api

@@ -8,9 +8,11 @@
 #include <limits>
 #include <set>
 
+#include "api/conditions.h"
 #include "api/custom_tables.h"
+#include "api/go_values.h"
+#include "api/json.h"
 #include "api/names.h"
-#include "api/patch.h"
 #include "api/schema_validate.h"
 #include "api/schema_values.h"
 #include "base/quote.h"
@@ -99,10 +101,7 @@ std::vector<PrinterColumn> Columns(Value list) {
 }  // namespace
 
 bool CrdConditionTrue(Value crd, std::string_view type) {
-  for (Value condition : crd["status"]["conditions"].items()) {
-    if (condition["type"].AsString() == type) return condition["status"].AsString() == "True";
-  }
-  return false;
+  return IsConditionTrue(crd["status"]["conditions"], type);
 }
 
 bool VersionComesFirst(std::string_view a, std::string_view b) {
@@ -125,10 +124,6 @@ const Message& FieldsOfKind(const Resource& resource) {
   return custom != nullptr ? *custom->fields : *resource.message;
 }
 
-std::string CustomTypeError(const CustomVersion& version, Value object) {
-  return version.schema ? EmbeddedTypeError(object, *version.schema) : std::string();
-}
-
 Object AdmitCustom(const CustomVersion& version, Object object, std::vector<std::string>* unknown) {
   const std::string api_version = version.group_version.ToString();
   if (object.api_version() != api_version && object.kind() == version.kind) {
@@ -137,6 +132,17 @@ Object AdmitCustom(const CustomVersion& version, Object object, std::vector<std:
     object = std::move(edit).Finish();
   }
   return version.schema ? ShapeByRoot(object, *version.schema, unknown) : object;
+}
+
+Result<Object> ReadCustom(const CustomVersion& version, Object object, StrictReport& strict) {
+  if (version.schema) {
+    const std::string why = EmbeddedTypeError(object.root(), *version.schema);
+    if (!why.empty()) return Fail(BadRequest(why));
+  }
+  std::vector<std::string> unknown;
+  object = AdmitCustom(version, std::move(object), &unknown);
+  for (const std::string& path : unknown) strict.Add("unknown field", path);
+  return object;
 }
 
 namespace {
@@ -222,17 +228,7 @@ bool CheckType(const CustomVersion& version, Value object, FieldErrors& errors) 
 
 }  // namespace
 
-void ValidateCustom(const CustomVersion& version, Value object, FieldErrors& errors) {
-  if (!CheckType(version, object, errors)) return;
-  if (version.schema) ValidateBySchema(object, {}, *version.schema, "", errors);
-  CheckScale(version, object, true, errors);
-  if (!version.schema) return;
-  ValidateEmbedded(object, *version.schema, errors);
-  ValidateListTypes(object, *version.schema, errors);
-}
-
-void ValidateCustomUpdate(const CustomVersion& version, Value object, Value old,
-                          FieldErrors& errors) {
+void ValidateCustom(const CustomVersion& version, Value object, Value old, FieldErrors& errors) {
   if (!CheckType(version, object, errors)) return;
   if (version.schema) ValidateBySchema(object, old, *version.schema, "", errors);
   CheckScale(version, object, true, errors);

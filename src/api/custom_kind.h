@@ -28,6 +28,8 @@
 
 namespace sextant::api {
 
+struct StrictReport;
+
 struct PrinterColumn {
   std::string_view name;
   std::string_view type;  // "string", "integer", "number", "boolean", "date"
@@ -64,14 +66,14 @@ const CustomVersion* AsCustom(const Resource& resource);
 const Message& FieldsOfKind(const Resource& resource);
 
 // In the words of this version, pruned, with defaults; the same object if nothing changes. Paths of
-// fields that the schema does not know are put into `unknown`.
-// Why the metadata of an object within cannot be read; "" if it can.
-std::string CustomTypeError(const CustomVersion& version, Value object);
+// fields that the schema does not know are put into `unknown`, if it is not null.
 Object AdmitCustom(const CustomVersion& version, Object object, std::vector<std::string>* unknown);
+// The same for what a request brings; the paths go into `strict`. Errors: 400, why the metadata of
+// an object within cannot be read.
+Result<Object> ReadCustom(const CustomVersion& version, Object object, StrictReport& strict);
 
-void ValidateCustom(const CustomVersion& version, Value object, FieldErrors& errors);
-void ValidateCustomUpdate(const CustomVersion& version, Value object, Value old,
-                          FieldErrors& errors);
+// `old` is absent on create.
+void ValidateCustom(const CustomVersion& version, Value object, Value old, FieldErrors& errors);
 void ValidateCustomStatus(const CustomVersion& version, Value object, Value old,
                           FieldErrors& errors);
 void WarnOfCustom(Value object, Value old, std::vector<std::string>& out);

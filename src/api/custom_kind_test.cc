@@ -1,5 +1,6 @@
 #include "api/custom_kind.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -201,8 +202,51 @@ TEST(CustomKind, ValidatesInKubernetesWords) {
   ASSERT_TRUE(kind);
   for (const Case& c : cases) {
     FieldErrors errors;
-    ValidateCustom(*kind->versions()[0], Widget(c.given).root(), errors);
+    ValidateCustom(*kind->versions()[0], Widget(c.given).root(), {}, errors);
     EXPECT_EQ(Texts(errors), c.errors) << c.given;
+  }
+}
+
+// Bounds and values as Go's %v prints them; whole numbers are measured with whole bounds.
+TEST(CustomKind, NumbersPrintAsInGo) {
+  struct Case {
+    std::string_view schema;
+    std::string_view given;
+    std::vector<std::string> errors;
+  };
+  const Case cases[] = {
+      {"{type: number, minimum: 1}",
+       "1e-310",
+       {"a: Invalid value: 1e-310: a in body should be greater than or equal to 1"}},
+      {"{type: number, enum: [1]}",
+       "1e-310",
+       {"a: Unsupported value: 1e-310: supported values: \"1\""}},
+      {"{type: number, maximum: 1234567.0}",
+       "1234567.5",
+       {"a: Invalid value: 1.2345675e+06: a in body should be less than or equal to 1.234567e+06"}},
+      {"{type: number, multipleOf: 0.1234567}",
+       "0.5",
+       {"a: Invalid value: 0.5: a in body should be a multiple of 0.1234567"}},
+      {"{type: integer, minimum: 1.5}", "1", {}},
+      {"{type: integer, maximum: 1e300}", "1", {}},
+      {"{type: integer, multipleOf: 1e300}",
+       "1",
+       {"a: Invalid value: 1: a in body should be a multiple of 9223372036854775807"}},
+      {"{type: integer, multipleOf: 0.5}",
+       "1",
+       {"a: Invalid value: 0: factor MultipleOf declared for a must be positive: 0"}},
+      {"{type: integer, maximum: 9007199254740992}",
+       "9007199254740993",
+       {"a: Invalid value: 9007199254740993: a in body should be less than or equal to "
+        "9007199254740992"}},
+  };
+  for (const Case& c : cases) {
+    const auto kind = Kind(Crd("type: object\nproperties: {a: " + std::string(c.schema) + "}"));
+    ASSERT_TRUE(kind);
+    FieldErrors errors;
+    const Object widget = Widget("a: " + std::string(c.given));
+    ValidateCustom(*kind->versions()[0], widget.root(), {}, errors);
+    EXPECT_EQ(Texts(errors), c.errors) << c.schema << " " << c.given;
   }
 }
 
@@ -223,9 +267,59 @@ TEST(CustomKind, WhatDidNotChangeIsNotBlamed) {
   };
   for (const Case& c : cases) {
     FieldErrors errors;
-    ValidateCustomUpdate(v1, Widget(c.given).root(), old.root(), errors);
+    ValidateCustom(v1, Widget(c.given).root(), old.root(), errors);
     EXPECT_EQ(Texts(errors), c.errors) << c.given;
   }
+}
+
+// An item is what it was if all keys agree, wherever it stands; of other lists nothing is.
+TEST(CustomKind, ItemsAreKnownByAllTheirKeys) {
+  constexpr std::string_view kItems =
+      "items: {type: object, required: [a], properties: {a: {type: string}, b: {type: integer}, "
+      "v: {type: string, maxLength: 1}}}";
+  struct Case {
+    std::string_view type;
+    std::string_view was;
+    std::string_view given;
+    std::vector<std::string> errors;
+  };
+  const std::string too_long = "Too long: may not be more than 1 bytes";
+  const std::string_view map = "x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [b, a], ";
+  const Case cases[] = {
+      {map, "{a: x, b: 1, v: xx}, {a: x, b: 2}", "{a: x, b: 2}, {b: 1, v: xx, a: x}", {}},
+      {map, "{a: x, b: 1, v: xx}", "{a: x, b: 2, v: xx}", {"l[0].v: " + too_long}},
+      {map, "{a: x, v: xx}", "{a: x, b: 1}, {a: x, v: xx}", {}},
+      {map, "{a: x, v: xx}", "{a: x, b: 0, v: xx}", {"l[0].v: " + too_long}},
+      {"", "{a: x, v: xx}", "{a: x, v: xx}, {a: x}", {"l[0].v: " + too_long}},
+      {map,
+       "{a: x}",
+       "{a: x, b: 1}, {a: x}, {b: 1, a: x}",
+       {"l[2]: Duplicate value: {\"a\":\"x\",\"b\":1}"}},
+  };
+  for (const Case& c : cases) {
+    const auto kind = Kind(
+        Crd(fmt::format("type: object\nproperties: {{l: {{type: array, {}{}}}}}", c.type, kItems)));
+    ASSERT_TRUE(kind);
+    FieldErrors errors;
+    ValidateCustom(*kind->versions()[0], Widget(fmt::format("l: [{}]", c.given)).root(),
+                   Widget(fmt::format("l: [{}]", c.was)).root(), errors);
+    EXPECT_EQ(Texts(errors), c.errors) << c.given;
+  }
+}
+
+// What lies at the root under a name of its own has a dot before it in Kubernetes' messages.
+TEST(CustomKind, PathsOfMapsWithinStatus) {
+  const auto kind = Kind(
+      Crd("type: object\nproperties: {status: {type: object, additionalProperties: {type: array, "
+          "items: {type: string}}}}",
+          "    subresources: {status: {}}\n"));
+  ASSERT_TRUE(kind);
+  FieldErrors errors;
+  ValidateCustomStatus(*kind->versions()[0], Widget("status: {x: [a, 1]}").root(),
+                       Widget("status: {}").root(), errors);
+  EXPECT_THAT(Texts(errors),
+              ElementsAre("status.x[1]: Invalid value: \"integer\": .x[1] in body must be of type "
+                          "string: \"integer\""));
 }
 
 TEST(CustomKind, StatusIsValidatedByItself) {
@@ -263,7 +357,7 @@ TEST(CustomKind, ScaleColumnsAndDeprecation) {
   EXPECT_EQ(v1.columns[0].path.Find(object.root()).at(0).AsInt(), 4);
   EXPECT_EQ(v1.columns[1].path.Find(object.root()).at(0).AsString(), "up");
   FieldErrors errors;
-  ValidateCustom(v1, Widget("spec: {size: -1}").root(), errors);
+  ValidateCustom(v1, Widget("spec: {size: -1}").root(), {}, errors);
   EXPECT_THAT(Texts(errors),
               ElementsAre("spec.size: Invalid value: -1: spec.size in body should be greater than "
                           "or equal to 1",

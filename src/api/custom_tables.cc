@@ -4,18 +4,15 @@
 #include <array>
 
 #include "api/json.h"
+#include "api/schema_values.h"
 
 namespace sextant::api {
 namespace {
 
-const Message* ObjectMeta() {
-  return Registry::Builtin().FindMessage("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
-}
-
 std::vector<Field> MetaFields() {
   return {{.name = "apiVersion"},
           {.name = "kind"},
-          {.name = "metadata", .type = Type::kMessage, .message = ObjectMeta()}};
+          {.name = "metadata", .type = Type::kMessage, .message = &ObjectMeta()}};
 }
 
 bool IsObject(const SchemaNode& node) {

@@ -84,6 +84,7 @@ class Value {
   bool IsList() const { return kind() == Kind::kList; }
   bool IsString() const { return kind() == Kind::kString; }
   bool IsInt() const { return kind() == Kind::kInt; }
+  bool IsNumber() const { return kind() == Kind::kInt || kind() == Kind::kDouble; }
   explicit operator bool() const { return !IsAbsent() && !IsNull(); }
 
   bool AsBool(bool otherwise = false) const;

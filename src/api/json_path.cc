@@ -15,8 +15,6 @@ constexpr size_t kMaxPath = 4096;
 constexpr size_t kMaxSteps = 128;
 constexpr size_t kMaxFound = 10'000;  // values of one path
 
-bool IsNumber(Value v) { return v.kind() == Kind::kInt || v.kind() == Kind::kDouble; }
-
 std::string Text(Value v) { return v.IsString() ? std::string(v.AsString()) : ToJson(v); }
 
 // Everything below `v`, itself first.
@@ -209,7 +207,7 @@ bool JsonPath::Holds(const Step& filter, Value item) {
   const char* end = filter.right.data() + filter.right.size();
   const bool numeric =
       !filter.right_is_text && std::from_chars(filter.right.data(), end, number).ptr == end;
-  if (numeric && IsNumber(left)) {
+  if (numeric && left.IsNumber()) {
     order = left.AsDouble() < number ? -1 : left.AsDouble() > number ? 1 : 0;
   } else {
     order = Text(left).compare(filter.right);

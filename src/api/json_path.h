@@ -1,9 +1,7 @@
-// The JSONPath of printer columns, selectable fields and scale: client-go's dialect without
-// scripts.
+// The JSONPath of custom kinds' printer columns: client-go's dialect, one path without braces.
 //
-//   ASSIGN_OR_RETURN(JsonPath path,
-//   JsonPath::Parse(".status.conditions[?(@.type==\"Ready\")].status")); std::vector<Value> found =
-//   path.Find(object.root());
+//   ASSIGN_OR_RETURN(const JsonPath path, JsonPath::Parse(".spec.parts[?(@.id==\"a\")].size"));
+//   const std::vector<Value> found = path.Find(object.root());
 //
 // Source: k8s.io/client-go util/jsonpath. Immutable; any thread.
 #pragma once

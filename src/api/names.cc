@@ -1,6 +1,7 @@
 #include "api/names.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <initializer_list>
@@ -10,9 +11,6 @@
 
 namespace sextant::api {
 namespace {
-
-bool Lower(char c) { return c >= 'a' && c <= 'z'; }
-bool LowerOrDigit(char c) { return Lower(c) || IsDigit(c); }
 
 template <typename Predicate>
 bool All(std::string_view s, Predicate p) {
@@ -26,7 +24,7 @@ bool Framed(std::string_view s, Outer outer, Inner inner) {
 }
 
 bool DnsLabel(std::string_view s) {
-  return Framed(s, LowerOrDigit, [](char c) { return LowerOrDigit(c) || c == '-'; });
+  return Framed(s, IsLowerOrDigit, [](char c) { return IsLowerOrDigit(c) || c == '-'; });
 }
 
 bool DnsLabelCaseless(std::string_view s) {
@@ -35,7 +33,8 @@ bool DnsLabelCaseless(std::string_view s) {
 
 bool DnsLabelWithUnderscore(std::string_view s) {
   if (s.starts_with('_')) s.remove_prefix(1);
-  return Framed(s, LowerOrDigit, [](char c) { return LowerOrDigit(c) || c == '-' || c == '_'; });
+  return Framed(s, IsLowerOrDigit,
+                [](char c) { return IsLowerOrDigit(c) || c == '-' || c == '_'; });
 }
 
 template <typename Label>
@@ -164,7 +163,7 @@ Complaints IsWildcardDns1123Subdomain(std::string_view text) {
 Complaints IsDns1035Label(std::string_view text) {
   Complaints out;
   if (text.size() > kDns1123LabelMax) out.push_back(MaxLengthComplaint(kDns1123LabelMax));
-  if (!DnsLabel(text) || !Lower(text.front())) {
+  if (!DnsLabel(text) || !IsLower(text.front())) {
     out.push_back(
         Shape("a DNS-1035 label must consist of lower case alphanumeric characters or "
               "'-', start with an alphabetic character, and end with an alphanumeric "
@@ -172,6 +171,17 @@ Complaints IsDns1035Label(std::string_view text) {
               "[a-z]([-a-z0-9]*[a-z0-9])?", {"my-name", "abc-123"}));
   }
   return out;
+}
+
+Complaints IsMixedCaseLabel(std::string_view text) {
+  const Complaints why = IsDns1035Label(AsciiLower(text));
+  if (why.empty()) return {};
+  return {fmt::format("may have mixed case, but should otherwise match: {}", fmt::join(why, ","))};
+}
+
+Complaints IsGroupVersion(std::string_view text) {
+  if (std::ranges::count(text, '/') <= 1) return {};
+  return {fmt::format("unexpected GroupVersion string: {}", text)};
 }
 
 Complaints IsQualifiedName(std::string_view text) {
@@ -250,10 +260,10 @@ Complaints IsPortName(std::string_view text) {
   constexpr size_t kMax = 15;
   Complaints out;
   if (text.size() > kMax) out.push_back(MaxLengthComplaint(kMax));
-  if (text.empty() || !All(text, [](char c) { return LowerOrDigit(c) || c == '-'; })) {
+  if (text.empty() || !All(text, [](char c) { return IsLowerOrDigit(c) || c == '-'; })) {
     out.push_back("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)");
   }
-  if (!std::ranges::any_of(text, Lower)) out.push_back("must contain at least one letter (a-z)");
+  if (!std::ranges::any_of(text, IsLower)) out.push_back("must contain at least one letter (a-z)");
   if (text.find("--") != std::string_view::npos) {
     out.push_back("must not contain consecutive hyphens");
   }

@@ -24,7 +24,9 @@ Complaints IsDns1123SubdomainWithUnderscore(std::string_view text);
 Complaints IsDns1123SubdomainCaseless(std::string_view text);
 Complaints IsWildcardDns1123Subdomain(std::string_view text);
 Complaints IsDns1035Label(std::string_view text);
-Complaints IsQualifiedName(std::string_view text);  // label keys, resource names
+Complaints IsMixedCaseLabel(std::string_view text);  // a DNS-1035 label but for its case: kinds
+Complaints IsGroupVersion(std::string_view text);    // as an apiVersion has it
+Complaints IsQualifiedName(std::string_view text);   // label keys, resource names
 Complaints IsLabelValue(std::string_view text);
 Complaints IsCIdentifier(std::string_view text);
 Complaints IsPathSegmentName(std::string_view text);

@@ -32,6 +32,13 @@ TEST(Names, Complaints) {
                                           "must not begin or end with a hyphen"}));
   EXPECT_EQ(IsPortNumber(0), Complaints{"must be between 1 and 65535, inclusive"});
   EXPECT_EQ(IsConfigMapKey("..x"), Complaints{"must not start with '..'"});
+  EXPECT_EQ(IsMixedCaseLabel("9x"),
+            Complaints{"may have mixed case, but should otherwise match: a DNS-1035 label must "
+                       "consist of lower case alphanumeric characters or '-', start with an "
+                       "alphabetic character, and end with an alphanumeric character (e.g. "
+                       "'my-name',  or 'abc-123', regex used for validation is "
+                       "'[a-z]([-a-z0-9]*[a-z0-9])?')"});
+  EXPECT_EQ(IsGroupVersion("a/b/c"), Complaints{"unexpected GroupVersion string: a/b/c"});
 }
 
 TEST(Names, Yes) {
@@ -50,6 +57,8 @@ TEST(Names, Yes) {
   EXPECT_TRUE(IsDns1123SubdomainWithUnderscore("_a.b_c").empty());
   EXPECT_TRUE(IsRelaxedEnvVarName("1A b").empty());
   EXPECT_FALSE(IsPathSegmentName("a/b").empty());
+  EXPECT_TRUE(IsMixedCaseLabel("StatefulSet").empty());
+  for (const char* s : {"", "v1", "apps/v1"}) EXPECT_TRUE(IsGroupVersion(s).empty()) << s;
 }
 
 }  // namespace

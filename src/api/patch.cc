@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "api/canonical.h"
+#include "api/go_values.h"
 #include "api/json.h"
 #include "base/quote.h"
 
@@ -73,18 +74,9 @@ bool Checks(const PatchRequest& r) {
 // The object as the API server shows it: its members come sorted out of a patch.
 std::string Shown(Value tree) {
   if (!tree.IsMap()) return ToJson(tree);
-  std::vector<Member> members(tree.node()->members, tree.node()->members + tree.size());
-  std::ranges::sort(members, {}, &Member::name);
   Arena arena;
-  const Node sorted = Canonicalizer(arena).Map(members);
+  const Node sorted = Canonicalizer(arena).SortedMap({tree.node()->members, tree.size()});
   return ToJson(Value(&sorted));
-}
-
-Error WrongResult(std::string_view shown, std::string_view why) {
-  return Invalid("", "", "",
-                 {{.reason = "FieldValueInvalid",
-                   .message = fmt::format("Invalid value: {}: {}", Quote(shown), why),
-                   .field = "patch"}});
 }
 
 // The members that an operation may have.
@@ -167,43 +159,17 @@ Status CheckKind(Value tree, const Object& current, const Registry& registry) {
 
 }  // namespace
 
-std::string GoPrint(Value v) {
-  switch (v.kind()) {
-    case Kind::kAbsent:
-    case Kind::kNull:
-      return "<nil>";
-    case Kind::kString:
-      return std::string(v.AsString());
-    case Kind::kDouble:
-      return fmt::format("{:g}", v.AsDouble());
-    case Kind::kList: {
-      std::string out = "[";
-      for (Value item : v.items()) {
-        if (out.size() > 1) out += ' ';
-        out += GoPrint(item);
-      }
-      return out + "]";
-    }
-    case Kind::kMap: {
-      std::vector<MemberView> members;
-      for (MemberView m : v.members()) members.push_back(m);
-      std::ranges::sort(members, {}, &MemberView::key);
-      std::string out = "map[";
-      for (const MemberView& m : members) {
-        if (out.size() > 4) out += ' ';
-        out += std::string(m.key) + ":" + GoPrint(m.value);
-      }
-      return out + "]";
-    }
-    default:
-      return ToJson(v);
-  }
-}
-
 Object ApplyMergePatch(Value current, Value patch) {
   Arena arena;
   Node merged = Merger(arena).Merge(current, patch);
   return FinishCompact(merged, nullptr);
+}
+
+Error WrongPatch(std::string_view shown, std::string_view why) {
+  return Invalid("", "", "",
+                 {{.reason = "FieldValueInvalid",
+                   .message = fmt::format("Invalid value: {}: {}", Quote(shown), why),
+                   .field = "patch"}});
 }
 
 Result<Object> ApplyPatch(const Object& current, const Message& message,
@@ -223,12 +189,12 @@ Result<Object> ApplyPatch(const Object& current, const Message& message,
   };
   const Registry& registry = request.registry ? *request.registry : Registry::Builtin();
   auto same = CheckKind(tree.root(), current, registry);
-  if (!same) return Fail(WrongResult(shown(), same.error().message));
+  if (!same) return Fail(WrongPatch(shown(), same.error().message));
   StrictReport unknown;
   auto decoded =
       DecodeTree(tree.root(), message,
                  {.strict = &unknown, .unstructured = request.type == PatchType::kStrategic});
-  if (!decoded) return Fail(WrongResult(shown(), decoded.error().message));
+  if (!decoded) return Fail(WrongPatch(shown(), decoded.error().message));
   // A patch may take its type away; it is the object's all the same.
   const TypeMeta type{std::string(current.api_version()), std::string(current.kind())};
   decoded = WithTypeMeta(*std::move(decoded), type, message);
@@ -236,7 +202,7 @@ Result<Object> ApplyPatch(const Object& current, const Message& message,
   for (std::string& e : unknown.errors) strict.errors.push_back(std::move(e));
   if (strict.errors.empty()) return decoded;
   if (request.field_validation == "Strict") {
-    return Fail(WrongResult(
+    return Fail(WrongPatch(
         shown(), fmt::format("strict decoding error: {}", fmt::join(strict.errors, ", "))));
   }
   if (warnings != nullptr) {

@@ -37,13 +37,13 @@ struct PatchRequest {
 Result<Object> ApplyPatch(const Object& current, const Message& message,
                           const PatchRequest& request, std::vector<std::string>* warnings);
 
+// 422: what came of a patch, `shown` as JSON, is not taken.
+Error WrongPatch(std::string_view shown, std::string_view why);
+
 // The three alone, on trees, without a schema's decoding.
 Result<Object> ApplyJsonPatch(const Object& current, const Object& operations);
 // `patch` must be a map.
 Object ApplyMergePatch(Value current, Value patch);
 Result<Object> ApplyStrategicPatch(Value current, Value patch, const Message& message);
-
-// A value as Go's %v prints it: map[a:1 b:[x y]].
-std::string GoPrint(Value v);
 
 }  // namespace sextant::api

@@ -1,3 +1,4 @@
+#include "api/go_values.h"
 #include "api/json.h"
 #include "api/patch.h"
 #include "base/check.h"

@@ -17,11 +17,8 @@ enum class Group : uint8_t { kAny, kMayBeEmpty, kNeeded };
 
 std::string VersionComplaint(std::string_view version, Group wanted) {
   if (wanted == Group::kAny) return {};
-  if (std::ranges::count(version, '/') > 1) {
-    return fmt::format("unexpected GroupVersion string: {}", version);
-  }
-  const bool has_group = version.find('/') != std::string_view::npos && !version.starts_with('/');
-  if (has_group || wanted == Group::kMayBeEmpty) return {};
+  if (Complaints why = IsGroupVersion(version); !why.empty()) return std::move(why.front());
+  if (!GroupVersion::Of(version).group.empty() || wanted == Group::kMayBeEmpty) return {};
   return "apiVersion must specify API group";
 }
 

@@ -17,7 +17,6 @@
 
 #include "api/custom_kind.h"
 #include "api/json.h"
-#include "api/json_path.h"
 #include "api/lists.h"
 #include "api/rules_kinds.h"
 #include "api/schema_formats.h"
@@ -38,31 +37,19 @@ bool AlikeInAll(Value versions, std::string_view member) {
   return true;
 }
 
-Value StorageVersion(Value spec) {
-  for (Value version : spec["versions"].items())
-    if (version["storage"].AsBool()) return version;
-  return {};
-}
-
 void Label(std::string_view text, const At& at, FieldErrors& errors) {
   const Complaints why = IsDns1035Label(text);
   if (!why.empty()) errors.InvalidText(at, text, fmt::format("{}", fmt::join(why, ",")));
-}
-
-void MixedCaseLabel(std::string_view text, const At& at, FieldErrors& errors) {
-  const Complaints why = IsDns1035Label(AsciiLower(text));
-  if (why.empty()) return;
-  errors.InvalidText(
-      at, text,
-      fmt::format("may have mixed case, but should otherwise match: {}", fmt::join(why, ",")));
 }
 
 void CheckNames(Value names, const At& at, FieldErrors& errors) {
   const auto text = [names](const char* name) { return names[name].AsString(); };
   if (!text("plural").empty()) Label(text("plural"), at / "plural", errors);
   if (!text("singular").empty()) Label(text("singular"), at / "singular", errors);
-  if (!text("kind").empty()) MixedCaseLabel(text("kind"), at / "kind", errors);
-  if (!text("listKind").empty()) MixedCaseLabel(text("listKind"), at / "listKind", errors);
+  for (const char* name : {"kind", "listKind"}) {
+    if (text(name).empty()) continue;
+    Complain(IsMixedCaseLabel(text(name)), text(name), at / name, errors);
+  }
   size_t i = 0;
   for (Value name : names["shortNames"].items()) {
     Label(name.AsString(), at.Item("shortNames", i++), errors);
@@ -276,8 +263,8 @@ std::string PrintedVersions(Value versions) {
   return fmt::format("[{}]", fmt::join(printed, ","));
 }
 
-// What a version and, lifted, all of them say. `prefix` names a version's members: "schema" is
-// "validation" above the versions.
+// What a version or, lifted, all of them say of `members`. `schema_name` is what the schema is
+// called there: "schema" of a version, "validation" above them.
 void CheckParts(Value version, bool has_status, std::set<std::string_view> members, const At& at,
                 std::string_view schema_name, FieldErrors& errors) {
   const Value schema = version["schema"]["openAPIV3Schema"];
@@ -295,8 +282,8 @@ void CheckParts(Value version, bool has_status, std::set<std::string_view> membe
     }
   }
   if (members.contains("selectableFields") && !version["selectableFields"].empty()) {
-    // Where the schema is the same in all versions and these are not, or the other way round, they
-    // stand apart, which nobody can mean.
+    // Kubernetes looks for the schema beside them: it is not there if one of both is the same in
+    // all versions, and lifted, and the other is not.
     if (!members.contains("schema")) {
       errors.InvalidText(at / "selectableFields", "",
                          schema_name == "validation"
@@ -453,25 +440,23 @@ void CheckRest(Value o, Value old, FieldErrors& errors) {
 }
 
 void AddStoredVersion(Mut o) {
-  const Object spec = CopyOf(o["spec"].Snapshot());
-  const Value storage = StorageVersion(spec.root());
-  if (!storage) return;
-  const Mut stored = o["status"]["storedVersions"];
-  for (size_t i = 0; i < stored.size(); ++i)
-    if (stored.at(i).AsString() == storage["name"].AsString()) return;
-  stored.Append().SetString(storage["name"].AsString());
+  const Mut versions = o["spec"]["versions"];
+  for (size_t i = 0; i < versions.size(); ++i) {
+    const Mut version = versions.at(i);
+    if (!version["storage"].AsBool()) continue;
+    const std::string_view name = version["name"].AsString();
+    const Mut stored = o["status"]["storedVersions"];
+    if (!Holds(stored.Snapshot(), name)) stored.Append().SetString(name);
+    return;
+  }
 }
 
 void UnknownFormats(Value schema, std::vector<std::string>& out) {
-  if (!schema.IsMap()) return;
   const std::string_view format = schema["format"].AsString();
   if (!format.empty() && !IsKnownFormat(format, schema["type"].AsString())) {
     out.push_back(fmt::format("unrecognized format {}", Quote(format)));
   }
-  for (const char* one : {"items", "additionalProperties", "not"}) UnknownFormats(schema[one], out);
-  for (const char* list : {"allOf", "anyOf", "oneOf"})
-    for (Value item : schema[list].items()) UnknownFormats(item, out);
-  for (auto [name, property] : schema["properties"].members()) UnknownFormats(property, out);
+  EachSubschema(schema, [&out](Value below) { UnknownFormats(below, out); });
 }
 
 std::vector<std::string> UnknownFormatsOf(Value o) {
@@ -486,10 +471,8 @@ std::vector<std::string> UnknownFormatsOf(Value o) {
 }
 
 size_t CountRules(Value schema) {
-  if (!schema.IsMap()) return 0;
   size_t count = schema["x-kubernetes-validations"].size();
-  for (const char* one : {"items", "additionalProperties"}) count += CountRules(schema[one]);
-  for (auto [name, property] : schema["properties"].members()) count += CountRules(property);
+  EachSubschema(schema, [&count](Value below) { count += CountRules(below); });
   return count;
 }
 
@@ -573,29 +556,13 @@ bool CrdHeld(Value o) {
   return !o["metadata"]["deletionTimestamp"] || Holds(o["metadata"]["finalizers"], kCrdCleanup);
 }
 
-void SetCrdCondition(Mut o, const CrdCondition& condition, std::string_view now) {
-  const Mut list = o["status"]["conditions"];
-  Mut found;
-  for (size_t i = 0; i < list.size() && !found; ++i) {
-    if (list.at(i)["type"].AsString() == condition.type) found = list.at(i);
-  }
-  if (!found) {
-    found = list.Append();
-    found.Set("type", condition.type);
-  }
-  if (found["status"].AsString() != condition.status) found.Set("lastTransitionTime", now);
-  found.Set("status", condition.status);
-  found.Set("reason", condition.reason);
-  found.Set("message", condition.message);
+void SetCrdCondition(Mut o, const Condition& condition, std::string_view now) {
+  SetCondition(o["status"]["conditions"], condition, now);
 }
 
 void CrdOnDelete(Mut o) {
   const Mut finalizers = o["metadata"]["finalizers"];
-  bool there = false;
-  for (size_t i = 0; i < finalizers.size(); ++i) {
-    there = there || finalizers.at(i).AsString() == kCrdCleanup;
-  }
-  if (!there) finalizers.Append().SetString(kCrdCleanup);
+  if (!Holds(finalizers.Snapshot(), kCrdCleanup)) finalizers.Append().SetString(kCrdCleanup);
   SetCrdCondition(
       o,
       {"Terminating", "True", "InstanceDeletionPending",

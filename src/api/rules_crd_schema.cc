@@ -449,30 +449,20 @@ class Supported {
     }
   }
 
-  static bool Blank(std::string_view text) {
-    return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos;
-  }
-  static bool Broken(std::string_view text) {
-    const size_t first = text.find_first_not_of(" \t\r\n\v\f");
-    const size_t last = text.find_last_not_of(" \t\r\n\v\f");
-    if (first == std::string_view::npos) return false;
-    return text.substr(first, last - first).find_first_of("\r\n") != std::string_view::npos;
-  }
-
   void Rule(Value rule, const At& at) {
     const std::string_view text = rule["rule"].AsString();
     const std::string_view message = rule["message"].AsString();
-    if (Blank(text)) {
+    if (IsBlank(text)) {
       errors_.Required(at / "rule", "rule is not specified");
-    } else if (!message.empty() && Blank(message)) {
+    } else if (!message.empty() && IsBlank(message)) {
       errors_.InvalidText(at / "message", message, "must be non-empty if specified");
-    } else if (Broken(message)) {
+    } else if (HasLineBreak(message)) {
       errors_.InvalidText(at / "message", message, "must not contain line breaks");
-    } else if (Broken(text) && Blank(message)) {
+    } else if (HasLineBreak(text) && IsBlank(message)) {
       errors_.Required(at / "message", "message must be specified if rule contains line breaks");
     }
     const std::string_view expression = rule["messageExpression"].AsString();
-    if (!expression.empty() && Blank(expression)) {
+    if (!expression.empty() && IsBlank(expression)) {
       errors_.Required(at / "messageExpression",
                        "messageExpression must be non-empty if specified");
     }
@@ -480,7 +470,7 @@ class Supported {
           {"FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"},
           at, errors_);
     const std::string_view path = rule["fieldPath"].AsString();
-    if (!path.empty() && Blank(path)) {
+    if (!path.empty() && IsBlank(path)) {
       errors_.InvalidText(at / "fieldPath", path, "must be non-empty if specified");
     }
     if (path.find_first_of("\r\n") != std::string_view::npos) {
@@ -515,17 +505,10 @@ void Defaults(const SchemaNode& node, const At& at, FieldErrors& errors) {
 }
 
 bool HasUnsupported(Value s) {
-  if (!s.IsMap()) return false;
-  for (const Forbidden& f : kUnsupported)
-    if (s[f.name]) return true;
-  if (s["items"].IsList() || HasUnsupported(s["items"])) return true;
-  if (HasUnsupported(s["additionalProperties"]) || HasUnsupported(s["not"])) return true;
-  for (std::string_view list : {"allOf", "oneOf", "anyOf"})
-    for (Value item : s[list].items())
-      if (HasUnsupported(item)) return true;
-  for (auto [name, property] : s["properties"].members())
-    if (HasUnsupported(property)) return true;
-  return false;
+  bool found = s["items"].IsList();
+  for (const Forbidden& f : kUnsupported) found = found || s[f.name];
+  EachSubschema(s, [&found](Value below) { found = found || HasUnsupported(below); });
+  return found;
 }
 
 // With a status of its own the schema of status is cut out of the whole: what stands at the root

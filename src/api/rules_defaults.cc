@@ -350,19 +350,22 @@ void DefaultScaling(Mut rules, bool up) {
 
 }  // namespace
 
+void DefaultAutoscalerMetrics(Mut spec) {
+  constexpr int kCpuPercent = 80;
+  if (Given(spec, "metrics") && spec["metrics"].size() > 0) return;
+  const Mut metric = spec["metrics"].Append();
+  metric.Set("type", "Resource");
+  metric["resource"].Set("name", "cpu");
+  metric["resource"]["target"].Set("type", "Utilization");
+  metric["resource"]["target"].Set("averageUtilization", kCpuPercent);
+}
+
 void DefaultHorizontalPodAutoscaler(Mut o) {
   static constexpr Default kSpec[] = {Int("minReplicas", 1)};
-  constexpr int kCpuPercent = 80;
   const Mut spec = o["spec"];
   ApplyDefaults(spec, kSpec);
   if (o["apiVersion"].AsString() != "autoscaling/v2") return;
-  if (!Given(spec, "metrics") || spec["metrics"].size() == 0) {
-    const Mut metric = spec["metrics"].Append();
-    metric.Set("type", "Resource");
-    metric["resource"].Set("name", "cpu");
-    metric["resource"]["target"].Set("type", "Utilization");
-    metric["resource"]["target"].Set("averageUtilization", kCpuPercent);
-  }
+  DefaultAutoscalerMetrics(spec);
   if (!Given(spec, "behavior")) return;
   DefaultScaling(spec["behavior"]["scaleUp"], true);
   DefaultScaling(spec["behavior"]["scaleDown"], false);

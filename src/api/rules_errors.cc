@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "api/go_values.h"
 #include "api/json.h"
 #include "api/rules.h"
 #include "base/quote.h"
@@ -23,6 +24,8 @@ std::string BadValue(Value value) {
     case Kind::kAbsent:
     case Kind::kNull:
       return "null";
+    case Kind::kDouble:
+      return GoFloat(value.AsDouble());
     default:
       return ToJson(value);
   }

@@ -6,15 +6,14 @@
 
 #include <algorithm>
 
+#include "api/conditions.h"
 #include "api/rules_kinds.h"
 
 namespace sextant::api {
 namespace {
 
 bool Is(Value status, std::string_view type, std::string_view value = "True") {
-  for (Value c : status["conditions"].items())
-    if (c["type"].AsString() == type && c["status"].AsString() == value) return true;
-  return false;
+  return FindCondition(status["conditions"], type)["status"].AsString() == value;
 }
 
 bool Finished(Value status) { return Is(status, "Complete") || Is(status, "Failed"); }

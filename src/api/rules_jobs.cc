@@ -5,6 +5,7 @@
 #include <charconv>
 #include <optional>
 
+#include "api/conditions.h"
 #include "api/rules_kinds.h"
 #include "api/rules_pod.h"
 #include "api/selector.h"
@@ -431,10 +432,7 @@ void ValidateTemplateChange(Value job, Value old, const At& at, FieldErrors& err
   const Value template_ = job["spec"]["template"];
   const Value before = old["spec"]["template"];
   const bool suspended = old["spec"]["suspend"].AsBool();
-  bool parked = false;
-  for (Value c : old["status"]["conditions"].items()) {
-    parked |= c["type"].AsString() == "Suspended" && c["status"].AsString() == "True";
-  }
+  const bool parked = IsConditionTrue(old["status"]["conditions"], "Suspended");
   const bool loose =
       suspended && (!old["status"]["startTime"] || parked) && old["status"]["active"].AsInt() == 0;
   const Object allowed = LoosenedTemplate(template_, before, loose, loose);

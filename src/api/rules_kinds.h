@@ -53,6 +53,7 @@ void DefaultCsiDriver(Mut o);
 void DefaultNetworkPolicy(Mut o);
 void DefaultIngressClass(Mut o);
 void DefaultHorizontalPodAutoscaler(Mut o);
+void DefaultAutoscalerMetrics(Mut spec);  // of autoscaling/v2
 void DefaultWebhooks(Mut o);
 void DefaultAdmissionPolicy(Mut o);
 void DefaultAdmissionPolicyBinding(Mut o);

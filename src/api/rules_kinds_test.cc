@@ -275,6 +275,8 @@ TEST(AddressTest, Complaints) {
       {"010.0.0.1", "must not have leading 0s"},
       {"::ffff:1.2.3.4", "must not be an IPv4-mapped IPv6 address"},
       {"nope", "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"},
+      {std::string_view("10.0.0.1\0x", 10),
+       "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"},
       {"10.0.0.256", "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"},
   };
   const At at("ip");
@@ -290,6 +292,9 @@ TEST(AddressTest, Complaints) {
       {"10.0.0.0/24", ""},
       {"2001:db8::/64", ""},
       {"10.0.0.1/24", "must not have bits set beyond the prefix length"},
+      {"10.0.0.0/0024", "must not have leading 0s in IP or prefix length"},
+      {"10.0.0.0/-1", "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"},
+      {"10.0.0.0/", "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"},
       {"10.0.0.0/33", "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"},
       {"10.0.0.0", "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"},
   };

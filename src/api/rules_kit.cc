@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstring>
 #include <set>
 
@@ -18,6 +19,12 @@ namespace {
 constexpr size_t kMaxAnnotationBytes = size_t{256} << 10;
 constexpr size_t kMaxConditionReason = 1024;
 constexpr size_t kMaxConditionMessage = size_t{32} << 10;
+
+std::string_view Trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\n\v\f\r";
+  text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
+  return text.substr(0, text.find_last_not_of(kSpace) + 1);
+}
 
 bool Empty(Value v) { return !v || ((v.IsMap() || v.IsList()) && v.empty()); }
 
@@ -256,6 +263,7 @@ struct Ip {
 
 Ip ParseIp(std::string_view text) {
   Ip ip;
+  if (text.find('\0') != std::string_view::npos) return ip;  // inet_pton would stop there
   std::string plain;
   if (text.find(':') == std::string_view::npos) {
     // inet_pton refuses leading zeros, which Go's older parser takes.
@@ -283,19 +291,14 @@ Ip ParseIp(std::string_view text) {
   return ip;
 }
 
-}  // namespace
-
-void ValidateIp(std::string_view text, const At& at, FieldErrors& errors) {
+Complaints IpComplaints(std::string_view text) {
   const Ip ip = ParseIp(text);
-  if (!ip.valid) {
-    errors.InvalidText(at, text, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
-    return;
-  }
-  if (ip.leading_zero) errors.InvalidText(at, text, "must not have leading 0s");
-  if (ip.mapped) errors.InvalidText(at, text, "must not be an IPv4-mapped IPv6 address");
+  if (!ip.valid) return {"must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"};
+  Complaints out;
+  if (ip.leading_zero) out.emplace_back("must not have leading 0s");
+  if (ip.mapped) out.emplace_back("must not be an IPv4-mapped IPv6 address");
+  return out;
 }
-
-namespace {
 
 struct Cidr {
   Ip ip;
@@ -314,11 +317,9 @@ Cidr ParseCidr(std::string_view text) {
   if (slash == std::string_view::npos) return c;
   c.ip = ParseIp(text.substr(0, slash));
   c.length = text.substr(slash + 1);
-  bool number = !c.length.empty() && c.length.size() <= 3;
-  for (char digit : c.length) {
-    number = number && digit >= '0' && digit <= '9';
-    c.bits = c.bits * 10 + static_cast<size_t>(digit - '0');
-  }
+  const char* end = c.length.data() + c.length.size();
+  const auto [last, error] = std::from_chars(c.length.data(), end, c.bits);
+  const bool number = error == std::errc() && last == end;
   c.valid = c.ip.valid && number && c.bits <= c.most();
   return c;
 }
@@ -354,53 +355,51 @@ std::string Printed(const Ip& ip) {
   return out;
 }
 
-}  // namespace
-
-void ValidateCidr(std::string_view text, const At& at, FieldErrors& errors) {
+Complaints CidrComplaints(std::string_view text) {
   const Cidr c = ParseCidr(text);
-  if (!c.valid) {
-    errors.InvalidText(at, text, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
-    return;
-  }
+  if (!c.valid) return {"must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"};
+  Complaints out;
   if (c.ip.leading_zero || (c.length.size() > 1 && c.length[0] == '0')) {
-    errors.InvalidText(at, text, "must not have leading 0s in IP or prefix length");
+    out.emplace_back("must not have leading 0s in IP or prefix length");
   }
-  if (c.ip.mapped) {
-    errors.InvalidText(at, text, "must not have an IPv4-mapped IPv6 address");
-  }
+  if (c.ip.mapped) out.emplace_back("must not have an IPv4-mapped IPv6 address");
   for (size_t i = c.bits; i < c.most(); ++i) {
     if (!Bit(c.ip, i)) continue;
-    errors.InvalidText(at, text, "must not have bits set beyond the prefix length");
-    return;
+    out.emplace_back("must not have bits set beyond the prefix length");
+    break;
   }
+  return out;
 }
 
-void ValidateCanonicalIp(std::string_view text, const At& at, FieldErrors& errors) {
-  FieldErrors found;
-  ValidateIp(text, at, found);
-  if (found.empty()) {
-    const std::string wanted = Printed(ParseIp(text));
-    if (text != wanted) {
-      found.InvalidText(at, text, fmt::format("must be in canonical form (\"{}\")", wanted));
-    }
-  }
-  for (Cause& cause : found.Take()) errors.Add(std::move(cause));
+Complaints WrittenAs(std::string_view wanted, std::string_view text) {
+  if (text == wanted) return {};
+  return {fmt::format("must be in canonical form (\"{}\")", wanted)};
 }
 
-void ValidateCanonicalCidr(std::string_view text, const At& at, FieldErrors& errors) {
-  FieldErrors found;
-  ValidateCidr(text, at, found);
-  if (found.empty()) {
-    const Cidr c = ParseCidr(text);
-    const std::string wanted = fmt::format("{}/{}", Printed(c.ip), c.bits);
-    if (text != wanted) {
-      found.InvalidText(at, text, fmt::format("must be in canonical form (\"{}\")", wanted));
-    }
-  }
-  for (Cause& cause : found.Take()) errors.Add(std::move(cause));
+}  // namespace
+
+void ValidateIp(std::string_view text, const At& at, FieldErrors& errors) {
+  Complain(IpComplaints(text), text, at, errors);
+}
+
+void ValidateCidr(std::string_view text, const At& at, FieldErrors& errors) {
+  Complain(CidrComplaints(text), text, at, errors);
+}
+
+Complaints IsCanonicalIp(std::string_view text) {
+  Complaints broken = IpComplaints(text);
+  return broken.empty() ? WrittenAs(Printed(ParseIp(text)), text) : broken;
+}
+
+Complaints IsCanonicalCidr(std::string_view text) {
+  Complaints broken = CidrComplaints(text);
+  if (!broken.empty()) return broken;
+  const Cidr c = ParseCidr(text);
+  return WrittenAs(fmt::format("{}/{}", Printed(c.ip), c.bits), text);
 }
 
 bool IsIp(std::string_view text) { return ParseIp(text).valid; }
+bool IsCidr(std::string_view text) { return ParseCidr(text).valid; }
 
 bool IsStrictSubnet(std::string_view inner, std::string_view outer) {
   const Cidr small = ParseCidr(inner);
@@ -419,6 +418,11 @@ bool IsIpV6(std::string_view text) {
 }
 
 bool IsLoopbackIp(std::string_view text) { return ParseIp(text).loopback; }
+
+bool IsBlank(std::string_view text) { return Trimmed(text).empty(); }
+bool HasLineBreak(std::string_view text) {
+  return Trimmed(text).find_first_of("\r\n") != std::string_view::npos;
+}
 
 void ValidateNoBacksteps(std::string_view path, const At& at, FieldErrors& errors) {
   for (std::string_view rest = path; true;) {

@@ -43,6 +43,7 @@ class At {
   }
   At Key(std::string_view name, std::string_view key) && = delete;
 
+  bool IsRoot() const { return parent_ == nullptr && name_.empty(); }
   std::string ToString() const;
   operator std::string() const { return ToString(); }  // NOLINT: paths go where text is wanted
 
@@ -145,13 +146,20 @@ void ValidateAtMost100Percent(Value v, const At& at, FieldErrors& errors);
 void ValidateIp(std::string_view text, const At& at, FieldErrors& errors);
 void ValidateCidr(std::string_view text, const At& at, FieldErrors& errors);
 // As newer fields want it: written in the one form of RFC 5952.
-void ValidateCanonicalIp(std::string_view text, const At& at, FieldErrors& errors);
-void ValidateCanonicalCidr(std::string_view text, const At& at, FieldErrors& errors);
+Complaints IsCanonicalIp(std::string_view text);
+Complaints IsCanonicalCidr(std::string_view text);
+// As Go's older parser takes them: leading zeros are as good as none.
 bool IsIp(std::string_view text);
+bool IsCidr(std::string_view text);
 // True if `inner` is a smaller network within `outer`, or either is no network.
 bool IsStrictSubnet(std::string_view inner, std::string_view outer);
 bool IsIpV6(std::string_view text);
 bool IsLoopbackIp(std::string_view text);
+
+// Texts without the whitespace around them, in the words of Go's strings.TrimSpace: nothing is
+// left, or more than a line.
+bool IsBlank(std::string_view text);
+bool HasLineBreak(std::string_view text);
 
 // Paths of files.
 void ValidateNoBacksteps(std::string_view path, const At& at, FieldErrors& errors);

@@ -396,17 +396,7 @@ void ValidateIngressClassUpdate(Value o, Value old, FieldErrors& errors) {
 
 // --- addresses of services
 
-Complaints NameIsIp(std::string_view name, bool) {
-  FieldErrors errors;
-  ValidateCanonicalIp(name, At(), errors);
-  Complaints out;
-  for (const Cause& cause : errors.causes()) {
-    // The detail alone: the caller says the value again.
-    const size_t detail = cause.message.rfind("\": must ");
-    out.push_back(cause.message.substr(detail == std::string::npos ? 0 : detail + 3));
-  }
-  return out;
-}
+Complaints NameIsIp(std::string_view name, bool) { return IsCanonicalIp(name); }
 
 void ValidateIpAddressCreate(Value o, FieldErrors& errors) {
   const Value parent = o["spec"]["parentRef"];
@@ -442,7 +432,7 @@ void ValidateServiceCidrCreate(Value o, FieldErrors& errors) {
   size_t i = 0;
   FieldErrors found;
   for (Value cidr : cidrs.items()) {
-    ValidateCanonicalCidr(cidr.AsString(), at.Item("", i++), found);
+    Complain(IsCanonicalCidr(cidr.AsString()), cidr.AsString(), at.Item("", i++), found);
   }
   const auto family = [cidrs](size_t at_index) {
     const std::string_view text = cidrs.at(at_index).AsString();

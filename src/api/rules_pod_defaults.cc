@@ -5,8 +5,10 @@
 #include <array>
 #include <map>
 
+#include "api/conditions.h"
 #include "api/rules_kinds.h"
 #include "api/rules_pod.h"
+#include "base/ascii.h"
 
 namespace sextant::api {
 namespace {
@@ -71,17 +73,15 @@ constexpr Default kPodSpec[] = {
 };
 constexpr const char* kContainerLists[] = {"initContainers", "containers", "ephemeralContainers"};
 
-bool Alphanumeric(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
-
 // Lower case words with ".", "_", "__" or dashes between them, slashes between those.
 bool IsRepository(std::string_view name) {
-  if (name.empty() || !Alphanumeric(name.front()) || !Alphanumeric(name.back())) return false;
+  if (name.empty() || !IsLowerOrDigit(name.front()) || !IsLowerOrDigit(name.back())) return false;
   for (size_t i = 1; i < name.size(); ++i) {
     const char c = name[i];
-    if (Alphanumeric(c) || c == '-') continue;
+    if (IsLowerOrDigit(c) || c == '-') continue;
     if (c != '.' && c != '_' && c != '/') return false;
     if (c == '_' && name[i - 1] == '_') continue;
-    if (!Alphanumeric(name[i - 1])) return false;
+    if (!IsLowerOrDigit(name[i - 1])) return false;
   }
   return true;
 }
@@ -351,11 +351,8 @@ void KeepObserved(Mut status, Value old) {
   if (status[kField].AsInt() == 0) SetOrErase(status, kField, old[kField]);
   EachItem(status, "conditions", [&](Mut condition) {
     if (condition[kField].AsInt() != 0) return;
-    for (Value before : old["conditions"].items()) {
-      if (before["type"].AsString() == condition["type"].AsString()) {
-        SetOrErase(condition, kField, before[kField]);
-      }
-    }
+    const Value before = FindCondition(old["conditions"], condition["type"].AsString());
+    if (before) SetOrErase(condition, kField, before[kField]);
   });
 }
 

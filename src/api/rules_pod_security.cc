@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "api/json.h"
 #include "api/rules_pod.h"
+#include "base/ascii.h"
 #include "base/quote.h"
 
 namespace sextant::api {
@@ -145,20 +147,19 @@ void ValidateIds(Value context, Words users, Words groups, const At& at, FieldEr
 // Segments of letters, digits, '-' and '_', between dots or slashes.
 bool IsSysctlName(std::string_view name) {
   if (name.empty() || name.size() > kMaxSysctl) return false;
-  const auto edge = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
   bool at_edge = true;  // the last character was a separator
   for (size_t i = 0; i < name.size(); ++i) {
     const char c = name[i];
     if (c == '.' || c == '/') {
-      if (at_edge || !edge(name[i - 1])) return false;
+      if (at_edge || !IsLowerOrDigit(name[i - 1])) return false;
       at_edge = true;
-    } else if (edge(c) || (!at_edge && (c == '-' || c == '_'))) {
+    } else if (IsLowerOrDigit(c) || (!at_edge && (c == '-' || c == '_'))) {
       at_edge = false;
     } else {
       return false;
     }
   }
-  return edge(name.back());
+  return IsLowerOrDigit(name.back());
 }
 
 bool IsNetSysctl(std::string_view name) { return name.starts_with("net."); }
@@ -404,13 +405,11 @@ void ValidatePodAnnotations(Value annotations, Value spec, const At& at, FieldEr
                    "must set spec.nodeName if mirror pod annotation is set");
   }
   if (annotations.Has(kCost)) {
-    const std::string text(annotations[kCost].AsString());
-    const std::string_view digits = std::string_view(text).substr(text.starts_with('-') ? 1 : 0);
-    const bool number = !digits.empty() && digits.size() <= 10 &&
-                        (digits[0] != '0' || text == "0") &&
-                        std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
-    const int64_t cost = number ? std::stoll(text) : 0;
-    if (!number || cost > INT32_MAX || cost < INT32_MIN) {
+    const std::string_view text = annotations[kCost].AsString();
+    int32_t cost = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), cost);
+    const bool number = error == std::errc() && end == text.data() + text.size();
+    if (!number || (text[0] == '0' && text != "0")) {
       errors.Invalid(at.Key("", kCost), annotations[kCost], "must be a 32bit integer");
     }
   }

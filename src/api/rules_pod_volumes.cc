@@ -94,9 +94,7 @@ void Nfs(Value source, const At& at, FieldErrors& errors) {
 
 bool AllAlphanumeric(std::string_view text) { return std::ranges::all_of(text, IsAlphanumeric); }
 
-bool AllDigits(std::string_view text) {
-  return std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
-}
+bool AllDigits(std::string_view text) { return std::ranges::all_of(text, IsDigit); }
 
 // iqn.2001-04.com.example:disk, eui.0123456789abcdef, naa. and 32 digits.
 bool IsIscsiName(std::string_view name) {

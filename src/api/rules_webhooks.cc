@@ -8,6 +8,7 @@
 #include "api/lists.h"
 #include "api/rules_kinds.h"
 #include "api/rules_pod.h"
+#include "base/ascii.h"
 
 namespace sextant::api {
 namespace {
@@ -93,11 +94,6 @@ void ValidateAdmissionRule(Value rule, const At& at, FieldErrors& errors) {
   ValidateWildList(rule["apiVersions"], false, "API versions", at / "apiVersions", errors);
   ValidateResources(rule["resources"], at / "resources", errors);
   OneOf(rule, "scope", {"*", "Cluster", "Namespaced"}, at, errors);
-}
-
-// Whitespace in the words of Go's strings.TrimSpace.
-bool IsBlank(std::string_view text) {
-  return text.find_first_not_of(" \t\n\v\f\r") == std::string_view::npos;
 }
 
 void ValidateMatchConditions(Value conditions, const At& at, FieldErrors& errors) {
@@ -341,16 +337,12 @@ void ForbidDelete(Value match, const At& at, FieldErrors& errors) {
 void ValidateParamKind(Value kind, const At& at, FieldErrors& errors) {
   const std::string_view version = kind["apiVersion"].AsString();
   const At version_at = at / "apiVersion";
-  const auto slashes = std::ranges::count(version, '/');
+  const Complaints broken = IsGroupVersion(version);
+  Complain(broken, version, version_at, errors);
   if (version.empty()) {
     errors.Required(version_at, "");
-  } else if (slashes > 1) {
-    errors.InvalidText(version_at, version,
-                       fmt::format("unexpected GroupVersion string: {}", version));
-  } else {
-    const size_t slash = version.find('/');
-    const std::string_view group = slashes == 0 ? "" : version.substr(0, slash);
-    const std::string_view name = slashes == 0 ? version : version.substr(slash + 1);
+  } else if (broken.empty()) {
+    const auto [group, name] = GroupVersion::Of(version);
     const Complaints bad_group = group.empty() ? Complaints() : IsDns1123Subdomain(group);
     if (!bad_group.empty()) {
       errors.InvalidText(version_at, group, fmt::format("{}", fmt::join(bad_group, ",")));
@@ -364,16 +356,7 @@ void ValidateParamKind(Value kind, const At& at, FieldErrors& errors) {
   }
   const std::string_view text = kind["kind"].AsString();
   if (text.empty()) return errors.Required(at / "kind", "");
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  const Complaints why = IsDns1035Label(lower);
-  if (!why.empty()) {
-    errors.InvalidText(
-        at / "kind", text,
-        fmt::format("may have mixed case, but should otherwise match: {}", fmt::join(why, ",")));
-  }
+  Complain(IsMixedCaseLabel(text), text, at / "kind", errors);
 }
 
 bool IsCelName(std::string_view name) {
@@ -381,11 +364,8 @@ bool IsCelName(std::string_view name) {
       "true",     "false",   "null",      "in",       "as",  "break",  "const",
       "continue", "else",    "for",       "function", "if",  "import", "let",
       "loop",     "package", "namespace", "return",   "var", "void",   "while"};
-  const auto letter = [](char c) {
-    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  };
-  if (name.empty() || !letter(name[0])) return false;
-  const auto good = [letter](char c) { return letter(c) || (c >= '0' && c <= '9'); };
+  const auto good = [](char c) { return c == '_' || IsAlphanumeric(c); };
+  if (name.empty() || IsDigit(name[0])) return false;
   return std::ranges::all_of(name, good) &&
          std::ranges::find(kReserved, name) == std::end(kReserved);
 }
@@ -436,13 +416,8 @@ void ValidateOneValidation(Value validation, const At& at, FieldErrors& errors) 
   }
   ValidateMessage(validation, "messageExpression", at, errors);
   ValidateMessage(validation, "message", at, errors);
-  std::string_view message = validation["message"].AsString();
-  if (!IsBlank(message)) {
-    message.remove_prefix(message.find_first_not_of(" \t\n\v\f\r"));
-    message = message.substr(0, message.find_last_not_of(" \t\n\v\f\r") + 1);
-    if (message.find_first_of("\r\n") != std::string_view::npos) {
-      errors.Invalid(at / "message", validation["message"], "must not contain line breaks");
-    }
+  if (HasLineBreak(validation["message"].AsString())) {
+    errors.Invalid(at / "message", validation["message"], "must not contain line breaks");
   }
   OneOf(validation, "reason", {"Forbidden", "Invalid", "RequestEntityTooLarge"}, at, errors);
 }

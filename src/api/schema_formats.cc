@@ -1,15 +1,16 @@
 #include "api/schema_formats.h"
 
-#include <arpa/inet.h>
 #include <re2/re2.h>
 
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <charconv>
+#include <cstdint>
 #include <string>
 
+#include "api/names.h"
+#include "api/rules_kit.h"
 #include "api/time_value.h"
+#include "base/ascii.h"
 #include "base/clock.h"
 
 namespace sextant::api {
@@ -51,8 +52,6 @@ constexpr char kCard[] =
 constexpr char kEmail[] = "(?:[^<>]*<[^\\s@<>]+@[^\\s@<>]+>)|(?:[^\\s@<>]+@[^\\s@<>]+)";
 constexpr char kTimeOfDay[] =
     "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})";
-constexpr char kShortName[] = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
-constexpr char kLongName[] = "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
 constexpr char kScheme[] = "[a-zA-Z][a-zA-Z0-9+.-]*:.*";
 
 std::string Only(std::string_view text, std::string_view drop) {
@@ -74,38 +73,9 @@ bool IsHostname(std::string_view text) {
   return true;
 }
 
-// Leading zeros are as good as none.
-bool IsV4(std::string_view text) {
-  int parts = 0;
-  while (true) {
-    const size_t dot = text.find('.');
-    const std::string_view part = text.substr(0, dot);
-    int value = 0;
-    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
-    const bool number = error == std::errc() && end == part.data() + part.size();
-    if (!number || part.empty() || part[0] == '-' || value > 255) return false;
-    ++parts;
-    if (dot == std::string_view::npos) return parts == 4;
-    text.remove_prefix(dot + 1);
-  }
-}
-
-bool IsV6(std::string_view text) {
-  in6_addr address;
-  return text.find(':') != std::string_view::npos &&
-         inet_pton(AF_INET6, std::string(text).c_str(), &address) == 1;
-}
-
-bool IsCidr(std::string_view text) {
-  const size_t slash = text.find('/');
-  if (slash == std::string_view::npos) return false;
-  const std::string_view bits = text.substr(slash + 1);
-  int value = 0;
-  const auto [end, error] = std::from_chars(bits.data(), bits.data() + bits.size(), value);
-  if (error != std::errc() || end != bits.data() + bits.size() || value < 0) return false;
-  const std::string_view address = text.substr(0, slash);
-  return IsV4(address) ? value <= 32 : IsV6(address) && value <= 128;
-}
+// As govalidator tells them apart: an IPv4 address in an IPv6 one is both.
+bool IsV4(std::string_view text) { return text.find('.') != std::string_view::npos && IsIp(text); }
+bool IsV6(std::string_view text) { return text.find(':') != std::string_view::npos && IsIp(text); }
 
 // An absolute URI or an absolute path.
 bool IsUri(std::string_view text) {
@@ -122,7 +92,7 @@ bool IsIsbn10(std::string_view text) {
   for (int i = 0; i < 10; ++i) {
     const char c = s[static_cast<size_t>(i)];
     const bool cross = i == 9 && c == 'X';
-    if (!cross && (c < '0' || c > '9')) return false;
+    if (!cross && !IsDigit(c)) return false;
     sum += (i + 1) * (cross ? 10 : c - '0');
   }
   return sum % 11 == 0;
@@ -133,7 +103,7 @@ bool IsIsbn13(std::string_view text) {
   if (s.size() != 13) return false;
   int sum = 0;
   for (size_t i = 0; i < 13; ++i) {
-    if (s[i] < '0' || s[i] > '9') return false;
+    if (!IsDigit(s[i])) return false;
     sum += (i % 2 == 0 ? 1 : 3) * (s[i] - '0');
   }
   return sum % 10 == 0;
@@ -144,7 +114,7 @@ bool IsIsbn(std::string_view text) { return IsIsbn10(text) || IsIsbn13(text); }
 bool IsCard(std::string_view text) {
   std::string digits;
   for (char c : text)
-    if (c >= '0' && c <= '9') digits += c;
+    if (IsDigit(c)) digits += c;
   if (!Matches<kCard>(digits)) return false;
   int sum = 0;
   bool twice = false;
@@ -161,10 +131,7 @@ bool IsDate(std::string_view text) {
 }
 
 bool IsDateTime(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  });
+  const std::string lower = AsciiLower(text);
   const size_t t = lower.find('t');
   return t != std::string::npos && IsDate(text.substr(0, t)) &&
          Matches<kTimeOfDay>(std::string_view(lower).substr(t + 1));
@@ -176,15 +143,13 @@ bool IsDuration(std::string_view text) {
   constexpr std::array kUnits = {"ns", "us", "\xc2\xb5s", "ms", "s", "m",
                                  "h",  "hr", "d",         "w",  "wk"};
   constexpr std::array kWords = {"nano", "micro", "milli", "sec", "min", "hour", "day", "week"};
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   for (size_t i = 0; i < text.size(); ++i) {
-    if (!is_digit(text[i])) continue;
-    while (i < text.size() && is_digit(text[i])) ++i;
-    while (i < text.size() && std::isspace(static_cast<unsigned char>(text[i])) != 0) ++i;
+    if (!IsDigit(text[i])) continue;
+    while (i < text.size() && IsDigit(text[i])) ++i;
+    while (i < text.size() && IsSpace(text[i])) ++i;
     std::string unit;
-    while (i < text.size() && (std::isalpha(static_cast<unsigned char>(text[i])) != 0 ||
-                               static_cast<unsigned char>(text[i]) >= 0x80)) {
-      unit += static_cast<char>(std::tolower(static_cast<unsigned char>(text[i++])));
+    while (i < text.size() && (IsLetter(text[i]) || static_cast<uint8_t>(text[i]) >= 0x80)) {
+      unit += AsciiLower(text[i++]);
     }
     for (std::string_view known : kUnits)
       if (unit == known) return true;
@@ -194,8 +159,8 @@ bool IsDuration(std::string_view text) {
   return false;
 }
 
-bool IsShortName(std::string_view text) { return text.size() <= 63 && Matches<kShortName>(text); }
-bool IsLongName(std::string_view text) { return text.size() <= 253 && Matches<kLongName>(text); }
+bool IsShortName(std::string_view text) { return IsDns1123Label(text).empty(); }
+bool IsLongName(std::string_view text) { return IsDns1123Subdomain(text).empty(); }
 bool Anything(std::string_view) { return true; }
 
 struct Row {

@@ -61,7 +61,6 @@ class Compiler {
     node.map_type = schema["x-kubernetes-map-type"].AsString();
     Texts(schema["x-kubernetes-list-map-keys"], node.list_map_keys);
     if (schema["default"]) node.default_value = schema["default"];
-    node.has_rules = !schema["x-kubernetes-validations"].empty();
   }
 
   Status ReadValues(Value schema, SchemaNode& node) {
@@ -72,7 +71,6 @@ class Compiler {
     node.multiple_of = Number(schema["multipleOf"]);
     node.exclusive_maximum = schema["exclusiveMaximum"].AsBool();
     node.exclusive_minimum = schema["exclusiveMinimum"].AsBool();
-    node.unique_items = schema["uniqueItems"].AsBool();
     node.max_length = Integer(schema["maxLength"]);
     node.min_length = Integer(schema["minLength"]);
     node.max_items = Integer(schema["maxItems"]);
@@ -100,19 +98,16 @@ class Compiler {
     }
     for (auto [name, property] : properties.members()) {
       ASSIGN_OR_RETURN(auto child, Compile(property, depth + 1));
-      node.has_rules = node.has_rules || child->has_rules;
       node.properties.push_back({name, std::move(child)});
     }
     std::ranges::sort(node.properties, {}, &SchemaNode::Named::name);
     if (schema["items"].IsMap()) {
       ASSIGN_OR_RETURN(node.items, Compile(schema["items"], depth + 1));
-      node.has_rules = node.has_rules || node.items->has_rules;
     }
     const Value additional = schema["additionalProperties"];
     if (additional.IsMap()) {
       node.has_additional = true;
       ASSIGN_OR_RETURN(node.additional, Compile(additional, depth + 1));
-      node.has_rules = node.has_rules || node.additional->has_rules;
     } else if (additional) {
       node.has_additional = additional.AsBool();
       node.forbids_additional = !additional.AsBool();
@@ -146,11 +141,6 @@ SchemaNode::~SchemaNode() = default;
 const SchemaNode* SchemaNode::Property(std::string_view name) const {
   const auto at = std::ranges::lower_bound(properties, name, {}, &SchemaNode::Named::name);
   return at != properties.end() && at->name == name ? at->node.get() : nullptr;
-}
-
-const SchemaNode* SchemaNode::MemberSchema(std::string_view name) const {
-  const SchemaNode* property = Property(name);
-  return property != nullptr ? property : additional.get();
 }
 
 Result<std::shared_ptr<const SchemaNode>> CompileSchema(Value schema) {

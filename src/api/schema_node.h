@@ -4,8 +4,8 @@
 //   const SchemaNode* spec = root->Property("spec");
 //
 // It drives pruning and defaults (schema_values.h), validation (schema_validate.h) and the tables
-// of fields (custom_kind.h). Texts and defaults point into the document that it was compiled from:
-// whoever keeps the node keeps that document.
+// of fields (custom_tables.h). Texts and defaults point into the document that it was compiled
+// from: whoever keeps the node keeps that document.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/apiserver/schema at v0.36.3. Immutable once made; any
 // thread.
@@ -65,21 +65,17 @@ struct SchemaNode {
   std::optional<double> maximum, minimum, multiple_of;
   bool exclusive_maximum = false;
   bool exclusive_minimum = false;
-  bool unique_items = false;
   std::optional<int64_t> max_length, min_length, max_items, min_items;
   std::optional<int64_t> max_properties, min_properties;
   std::vector<Value> enum_values;
   std::vector<std::string_view> required;
   std::vector<std::unique_ptr<SchemaNode>> all_of, any_of, one_of;
   std::unique_ptr<SchemaNode> not_;
-  bool has_rules = false;  // x-kubernetes-validations, here or below
 
   const SchemaNode* Property(std::string_view name) const;
-  // What a member is: a property, else additionalProperties, else null.
-  const SchemaNode* MemberSchema(std::string_view name) const;
 };
 
-// Errors: 422's text for schemas past the bounds above.
+// Errors: 400, which bound above the schema is past.
 Result<std::shared_ptr<const SchemaNode>> CompileSchema(Value schema);
 
 // "error parsing regexp: missing closing ): `(`", as Go says it; "" for patterns that compile.

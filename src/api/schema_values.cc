@@ -1,12 +1,10 @@
 #include "api/schema_values.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 
 #include "api/canonical.h"
-#include "api/registry.h"
+#include "api/rules_kit.h"
 
 namespace sextant::api {
 const Message& ObjectMeta() {
@@ -23,21 +21,6 @@ bool IsMetaField(std::string_view name) {
   return name == "apiVersion" || name == "kind" || name == "metadata";
 }
 
-// Where a value lies, as a chain on the stack.
-struct Step {
-  const Step* above = nullptr;
-  std::string_view key;
-  size_t index = 0;
-  bool is_index = false;
-
-  std::string Text() const {
-    std::string text = above ? above->Text() : std::string();
-    if (is_index) return text + fmt::format("[{}]", index);
-    if (!text.empty()) text += '.';
-    return text.append(key);
-  }
-};
-
 class Shaper {
  public:
   Shaper(Arena& arena, bool defaults, std::vector<std::string>* unknown)
@@ -46,7 +29,7 @@ class Shaper {
   bool changed() const { return changed_; }
 
   // `schema` null: nothing is known of the value; `keep`: nor need be.
-  Node Shape(Value v, const SchemaNode* schema, bool keep, bool root, const Step* at) {
+  Node Shape(Value v, const SchemaNode* schema, bool keep, bool root, const At& at) {
     if (schema != nullptr && schema->preserve_unknown) keep = true;
     if (v.IsMap()) {
       if (schema == nullptr && keep) return *v.node();
@@ -57,26 +40,26 @@ class Shaper {
   }
 
  private:
-  Node ShapeMap(Value v, const SchemaNode* schema, bool keep, bool root, const Step* at) {
+  Node ShapeMap(Value v, const SchemaNode* schema, bool keep, bool root, const At& at) {
     std::vector<Member> out;
     out.reserve(v.size());
     const bool has_meta = root || (schema != nullptr && schema->embedded);
     for (auto [key, value] : v.members()) {
-      const Step here{at, key};
+      const At here = at / key;
       const bool meta = has_meta && IsMetaField(key);
       const SchemaNode* property = schema != nullptr ? schema->Property(key) : nullptr;
       if (meta) {
-        out.push_back(Named(key, Meta(key, value, property, root, &here)));
+        out.push_back(Named(key, Meta(key, value, property, root, here)));
         continue;
       }
       const bool known = property != nullptr || (schema != nullptr && schema->has_additional);
       if (!known && !keep) {
-        Forget(&here, root || at == nullptr);
+        Forget(here);
         continue;
       }
       const SchemaNode* child = property;
       if (child == nullptr && schema != nullptr) child = schema->additional.get();
-      if (auto shaped = MemberValue(value, child, keep && !known, &here)) {
+      if (auto shaped = MemberValue(value, child, keep && !known, here)) {
         out.push_back(Named(key, *shaped));
       }
     }
@@ -85,8 +68,7 @@ class Shaper {
   }
 
   // Nothing: a null that may not be.
-  std::optional<Node> MemberValue(Value value, const SchemaNode* schema, bool keep,
-                                  const Step* at) {
+  std::optional<Node> MemberValue(Value value, const SchemaNode* schema, bool keep, const At& at) {
     if (value.IsNull() && schema != nullptr && !schema->nullable && defaults_) {
       changed_ = true;
       if (!schema->default_value) return std::nullopt;
@@ -97,7 +79,7 @@ class Shaper {
 
   // Metadata of an embedded object is read as such; that of the object itself has been.
   Node Meta(std::string_view key, Value value, const SchemaNode* property, bool root,
-            const Step* at) {
+            const At& at) {
     if (key == "metadata" && value.IsMap() && !root) {
       const Slot slot{.message = &ObjectMeta(), .sorted = true};
       const Node node = build_.Canonical(*value.node(), slot);
@@ -108,41 +90,39 @@ class Shaper {
     return Shape(value, property, true, false, at);
   }
 
-  void AddDefaults(Value v, const SchemaNode& schema, const Step* at, std::vector<Member>& out) {
+  void AddDefaults(Value v, const SchemaNode& schema, const At& at, std::vector<Member>& out) {
     for (const SchemaNode::Named& property : schema.properties) {
       if (!property.node->default_value || v.Has(property.name)) continue;
-      const Step here{at, property.name};
+      const At here = at / property.name;
       changed_ = true;
       out.push_back(Named(property.name, Shape(property.node->default_value, property.node.get(),
-                                               true, false, &here)));
+                                               true, false, here)));
     }
   }
 
-  Node ShapeList(Value v, const SchemaNode* schema, bool keep, const Step* at) {
+  Node ShapeList(Value v, const SchemaNode* schema, bool keep, const At& at) {
     if (schema == nullptr && keep) return *v.node();
     const SchemaNode* items = schema != nullptr ? schema->items.get() : nullptr;
     std::vector<Node> out;
     out.reserve(v.size());
     size_t i = 0;
     for (Value item : v.items()) {
-      const Step here{at, {}, i++, true};
+      const At here = at.Item("", i++);
       const bool lost = item.IsNull() && items != nullptr && !items->nullable;
       if (lost && defaults_ && items->default_value) {
         changed_ = true;
-        out.push_back(Shape(items->default_value, items, true, false, &here));
+        out.push_back(Shape(items->default_value, items, true, false, here));
       } else {
-        out.push_back(Shape(item, items, keep && items == nullptr, false, &here));
+        out.push_back(Shape(item, items, keep && items == nullptr, false, here));
       }
     }
     return build_.List(out);
   }
 
-  // Type information at the root is not said to be unknown.
-  void Forget(const Step* at, bool top) {
+  void Forget(const At& at) {
     changed_ = true;
     if (unknown_ == nullptr || unknown_->size() >= kMaxUnknown) return;
-    if (top && IsMetaField(at->key)) return;
-    unknown_->push_back(at->Text());
+    unknown_->push_back(at.ToString());
   }
 
   static Member Named(std::string_view key, const Node& value) {
@@ -165,14 +145,14 @@ Object ShapeByRoot(const Object& object, const SchemaNode& schema,
                    std::vector<std::string>* unknown) {
   Arena arena;
   Shaper shaper(arena, true, unknown);
-  const Node root = shaper.Shape(object.root(), &schema, false, true, nullptr);
+  const Node root = shaper.Shape(object.root(), &schema, false, true, At());
   if (unknown != nullptr) std::ranges::sort(*unknown);
   return shaper.changed() ? FinishCompact(root, nullptr) : object;
 }
 
 Object PrunedCopy(Value value, const SchemaNode& schema) {
   Arena arena;
-  const Node root = Shaper(arena, false, nullptr).Shape(value, &schema, false, false, nullptr);
+  const Node root = Shaper(arena, false, nullptr).Shape(value, &schema, false, false, At());
   return FinishCompact(root, nullptr);
 }
 

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "api/canonical.h"
+#include "api/go_values.h"
 #include "api/json.h"
 #include "api/patch.h"
 #include "base/quote.h"

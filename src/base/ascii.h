@@ -7,10 +7,13 @@
 namespace sextant {
 
 constexpr bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+constexpr bool IsLower(char c) { return c >= 'a' && c <= 'z'; }
+constexpr bool IsLowerOrDigit(char c) { return IsLower(c) || IsDigit(c); }
+constexpr bool IsSpace(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 constexpr char AsciiLower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
-constexpr bool IsLetter(char c) { return AsciiLower(c) >= 'a' && AsciiLower(c) <= 'z'; }
+constexpr bool IsLetter(char c) { return IsLower(AsciiLower(c)); }
 constexpr bool IsAlphanumeric(char c) { return IsDigit(c) || IsLetter(c); }
 // -1 for what is no hexadecimal digit.
 constexpr int HexDigit(char c) {

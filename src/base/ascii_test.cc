@@ -20,6 +20,11 @@ TEST(Ascii, KnowsItsClasses) {
     EXPECT_EQ(IsDigit(ch), digits.find(ch) != std::string_view::npos) << c;
     EXPECT_EQ(IsLetter(ch), letters.find(ch) != std::string_view::npos) << c;
     EXPECT_EQ(IsAlphanumeric(ch), IsDigit(ch) || IsLetter(ch)) << c;
+    EXPECT_EQ(IsLower(ch), letters.substr(0, 26).find(ch) != std::string_view::npos) << c;
+    EXPECT_EQ(IsLowerOrDigit(ch), IsLower(ch) || IsDigit(ch)) << c;
+    EXPECT_EQ(IsSpace(ch),
+              c != 0 && std::string_view(" \t\n\v\f\r").find(ch) != std::string_view::npos)
+        << c;
   }
   EXPECT_EQ(HexDigit('0'), 0);
   EXPECT_EQ(HexDigit('9'), 9);

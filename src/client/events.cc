@@ -5,6 +5,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "api/names.h"
 #include "base/check.h"
 #include "base/log.h"
 
@@ -22,7 +23,6 @@ constexpr Duration kSpamRefill = 300s;  // for one more
 constexpr int kMaxTries = 12;
 constexpr Duration kRetryDelay = 10s;
 constexpr int kMaxNames = 8;
-constexpr size_t kMaxNameLength = 253;
 
 // What was used last, up to kCacheEntries.
 template <typename V>
@@ -76,19 +76,6 @@ struct SpamBucket {
   Duration left = kSpamBurst * kSpamRefill;
   std::optional<Duration> at;
 };
-
-bool IsDnsSubdomain(std::string_view name) {
-  const auto alnum = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  if (name.empty() || name.size() > kMaxNameLength) return false;
-  char before = '.';
-  for (const char c : name) {
-    if (!alnum(c) && c != '-' && c != '.') return false;
-    if (before == '.' && !alnum(c)) return false;
-    if (c == '.' && !alnum(before)) return false;
-    before = c;
-  }
-  return alnum(before);
-}
 
 std::string_view TypeOf(EventKind kind) {
   return kind == EventKind::kNormal ? "Normal" : "Warning";
@@ -181,7 +168,7 @@ class EventRecorder::Impl : public std::enable_shared_from_this<EventRecorder::I
     last_stamp_ = std::max(now, last_stamp_ + 1);
     const std::string name = fmt::format("{}.{:x}", about.name, last_stamp_);
     // Names of some kinds (roles, for example) are no names for Events.
-    return IsDnsSubdomain(name) ? name : fmt::format("event.{:x}", last_stamp_);
+    return api::IsDns1123Subdomain(name).empty() ? name : fmt::format("event.{:x}", last_stamp_);
   }
 
   api::Object Whole(const EventData& event, const std::string& name) const {

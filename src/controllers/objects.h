@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/conditions.h"
 #include "api/document.h"
 #include "api/selector.h"
 #include "base/clock.h"
@@ -72,25 +73,12 @@ void CreatePods(Writer& pods, client::EventRecorder& events, const api::Object& 
 
 // ---- conditions and numbers ----
 
-// The entry of status.conditions with this type; absent if there is none.
-api::Value FindCondition(api::Value conditions, std::string_view type);
-bool IsConditionTrue(api::Value conditions, std::string_view type);
-
-struct Condition {
-  std::string_view type;
-  std::string_view status;
-  std::string_view reason;
-  std::string message;
-};
-// Puts it in place of the one of its type. lastTransitionTime moves when the status does;
-// `stamp_update` writes lastUpdateTime (apps), `stamp_probe` lastProbeTime (batch).
-void SetCondition(api::Mut conditions, const Condition& condition, Time now,
-                  std::string_view second_stamp = "");
-// As the controllers of apps do it: nothing where status and reason are the same already, else the
-// new one goes to the end.
-void PutCondition(api::Mut conditions, const Condition& condition, Time now,
-                  std::string_view second_stamp = "");
-void RemoveCondition(api::Mut conditions, std::string_view type);
+using api::Condition;
+using api::FindCondition;
+using api::IsConditionTrue;
+using api::PutCondition;
+using api::RemoveCondition;
+using api::SetCondition;
 
 // An IntOrString of `total`; absent: `otherwise`.
 int64_t Scaled(api::Value int_or_percent, int64_t total, bool round_up, int64_t otherwise);

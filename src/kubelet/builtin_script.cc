@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 
+#include "base/ascii.h"
 #include "kubelet/toolbox.h"
 
 namespace sextant::kubelet {
@@ -25,9 +26,7 @@ std::string_view BaseName(std::string_view path) {
 
 bool IsShell(std::string_view name) { return name == "sh" || name == "bash" || name == "ash"; }
 
-bool IsNameCharacter(char c) {
-  return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
+bool IsNameCharacter(char c) { return c == '_' || IsAlphanumeric(c); }
 
 // busybox sleep: "1", "1.5", "10s", "2m", "1h", "1d", "infinity".
 std::optional<Duration> SleepTime(std::string_view text) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "api/conditions.h"
 #include "base/log.h"
 #include "kubelet/admission.h"
 
@@ -19,9 +20,7 @@ constexpr Duration kLongestWait = std::chrono::seconds(7);
 constexpr char kLeaseNamespace[] = "kube-node-lease";
 
 std::string_view ReadyStatus(const Object& node) {
-  for (Value condition : node["status"]["conditions"].items())
-    if (condition["type"].AsString() == "Ready") return condition["status"].AsString();
-  return {};
+  return api::FindCondition(node["status"]["conditions"], "Ready")["status"].AsString();
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "api/conditions.h"
 #include "api/quantity.h"
 #include "kubelet/node_reporter.h"
 
@@ -66,11 +67,9 @@ void WriteConditions(Mut status, Value previous, Time now) {
   const std::string heartbeat = FormatTime(now);
   for (const ConditionRow& row : kConditions) {
     std::string changed = heartbeat;
-    for (Value old : previous["conditions"].items()) {
-      if (old["type"].AsString() == row.type && old["status"].AsString() == row.status &&
-          old["lastTransitionTime"]) {
-        changed = old["lastTransitionTime"].AsString();
-      }
+    const Value old = api::FindCondition(previous["conditions"], row.type);
+    if (old["status"].AsString() == row.status && old["lastTransitionTime"]) {
+      changed = old["lastTransitionTime"].AsString();
     }
     const Mut item = status["conditions"].Append();
     item.Set("type", row.type);
@@ -171,9 +170,7 @@ bool StatusHolds(Value wanted, Value shown) {
     }
   }
   for (Value condition : wanted["conditions"].items()) {
-    Value found;
-    for (Value other : shown["conditions"].items())
-      if (Equal(other["type"], condition["type"])) found = other;
+    const Value found = api::FindCondition(shown["conditions"], condition["type"].AsString());
     for (const char* key : {"status", "reason", "message"})
       if (!Equal(found[key], condition[key])) return false;
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "api/conditions.h"
 #include "api/rules_kinds.h"
 
 namespace sextant::kubelet {
@@ -78,9 +79,7 @@ Condition Ready(const PodRecord& record, const Condition& containers_ready) {
   };
   for (Value gate : record.pod["spec"]["readinessGates"].items()) {
     const std::string_view type = gate["conditionType"].AsString();
-    Value found;
-    for (Value other : record.pod["status"]["conditions"].items())
-      if (other["type"].AsString() == type) found = other;
+    const Value found = api::FindCondition(record.pod["status"]["conditions"], type);
     if (!found) {
       add(fmt::format("corresponding condition of pod readiness gate \"{}\" does not exist.",
                       type));
@@ -205,9 +204,7 @@ void WriteConditions(Mut status, const PodRecord& record, std::string_view phase
   const int64_t generation = record.pod["metadata"]["generation"].AsInt();
   for (const Condition& condition : conditions) {
     const std::string_view value = condition.status ? "True" : "False";
-    Value before;
-    for (Value old : previous["conditions"].items())
-      if (old["type"].AsString() == condition.type) before = old;
+    const Value before = api::FindCondition(previous["conditions"], condition.type);
     const bool same = before["status"].AsString() == value && before["lastTransitionTime"];
     const std::string changed =
         same ? std::string(before["lastTransitionTime"].AsString()) : FormatTime(now);

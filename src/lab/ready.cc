@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 
+#include "api/conditions.h"
+
 namespace sextant::lab {
 namespace {
 
@@ -11,10 +13,7 @@ using api::Object;
 using api::Value;
 
 bool IsReady(const Object& node) {
-  for (Value condition : node["status"]["conditions"].items()) {
-    if (condition["type"].AsString() == "Ready") return condition["status"].AsString() == "True";
-  }
-  return false;
+  return api::IsConditionTrue(node["status"]["conditions"], "Ready");
 }
 
 int64_t GpusShown(const Object& node) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "api/conditions.h"
 #include "preflight/cluster_view.h"
 
 namespace sextant::preflight {
@@ -75,9 +76,7 @@ std::set<std::string> Uuids(std::string_view text, std::string_view prefix) {
 }  // namespace
 
 Value PodRun::Condition(std::string_view type) const {
-  for (Value condition : pod["status"]["conditions"].items())
-    if (condition["type"].AsString() == type) return condition;
-  return {};
+  return api::FindCondition(pod["status"]["conditions"], type);
 }
 
 std::set<std::string> UuidsIn(std::string_view text) {

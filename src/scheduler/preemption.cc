@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "api/conditions.h"
+
 namespace sextant::scheduler {
 namespace {
 
@@ -19,12 +21,8 @@ bool MoreImportant(const PodPtr& a, const PodPtr& b) {
 // Ended by a preemption that is still under way.
 bool IsGoing(const PodInfo& pod) {
   if (!pod.deleting) return false;
-  for (api::Value condition : pod.pod["status"]["conditions"].items()) {
-    if (condition["type"].AsString() == kDisruptionTarget)
-      return condition["status"].AsString() == "True" &&
-             condition["reason"].AsString() == kPreemptedReason;
-  }
-  return false;
+  const api::Value target = api::FindCondition(pod.pod["status"]["conditions"], kDisruptionTarget);
+  return target["status"].AsString() == "True" && target["reason"].AsString() == kPreemptedReason;
 }
 
 // Smaller is better: budgets violated, the highest priority among them, the sum of priorities (all

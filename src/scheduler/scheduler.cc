@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "api/conditions.h"
 #include "base/log.h"
 #include "scheduler/claims.h"
 
@@ -425,12 +426,8 @@ void Scheduler::SetUnschedulable(const PodInfo& pod, const std::string& message)
   const std::string nominated = nomination == nominated_.end() ? "" : nomination->second.node;
   const bool same =
       nominated.empty() || pod.pod["status"]["nominatedNodeName"].AsString() == nominated;
-  bool told = false;
-  for (api::Value condition : pod.pod["status"]["conditions"].items()) {
-    if (condition["type"].AsString() == "PodScheduled")
-      told = condition["message"].AsString() == message;
-  }
-  if (same && told) return;
+  const api::Value before = api::FindCondition(pod.pod["status"]["conditions"], "PodScheduled");
+  if (same && before && before["message"].AsString() == message) return;
   api::Editor edit;
   api::Mut condition = edit.Root()["status"]["conditions"].Append();
   condition.Set("type", "PodScheduled");

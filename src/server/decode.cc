@@ -7,6 +7,7 @@
 
 #include "api/custom_kind.h"
 #include "api/json.h"
+#include "api/names.h"
 #include "api/protobuf.h"
 #include "api/rules.h"
 #include "api/yaml.h"
@@ -66,8 +67,8 @@ Status CheckType(const Operation& op, const BodyKind& kind, const api::TypeMeta&
   const std::string said_version = meta.api_version.empty() ? expected : meta.api_version;
   const std::string said_kind = meta.kind.empty() ? std::string(kind.gvk.kind) : meta.kind;
   const api::GroupVersion gv = api::GroupVersion::Of(said_version);
-  if (gv.version.find('/') != std::string_view::npos) {
-    return Fail(DecodeError(kind, {}, body, "unexpected GroupVersion string: " + said_version));
+  if (const api::Complaints why = api::IsGroupVersion(said_version); !why.empty()) {
+    return Fail(DecodeError(kind, {}, body, why.front()));
   }
   const api::GroupVersionKind said{gv.group, gv.version, said_kind};
   if (kind.options || !op.registry->FindKindMessage(gv, said_kind)) {
@@ -95,15 +96,6 @@ Status ReportStrict(const Operation& op, const BodyKind& kind, const api::TypeMe
   return {};
 }
 
-// A custom resource without what its schema does not know.
-Object Admitted(const Operation& op, Object object, api::StrictReport& strict) {
-  std::vector<std::string> unknown;
-  object = api::AdmitCustom(*api::AsCustom(*op.resource), std::move(object), &unknown);
-  if (op.options.field_validation == "Ignore") return object;
-  for (const std::string& path : unknown) strict.Add("unknown field", path);
-  return object;
-}
-
 Result<Object> DecodeText(const Operation& op, const BodyKind& kind, std::string_view body,
                           bool yaml, std::vector<std::string>& warnings) {
   std::string json;
@@ -123,11 +115,11 @@ Result<Object> DecodeText(const Operation& op, const BodyKind& kind, std::string
   auto object = api::DecodeJson(body, *kind.message, {.strict = report ? &strict : nullptr});
   if (!object) return Fail(DecodeError(kind, said, body, object.error().message));
   if (kind.message->custom) {
-    const std::string why = api::CustomTypeError(*api::AsCustom(*op.resource), object->root());
-    if (!why.empty()) return Fail(DecodeError(kind, said, body, why));
-    object = Admitted(op, api::WithTypeMeta(*std::move(object), said, *kind.message), strict);
+    object = api::ReadCustom(*api::AsCustom(*op.resource),
+                             api::WithTypeMeta(*std::move(object), said, *kind.message), strict);
+    if (!object) return Fail(DecodeError(kind, said, body, object.error().message));
   }
-  if (!report) strict.errors.clear();  // of YAML the parser has some all the same
+  if (!report) strict.errors.clear();  // YAML's parser and schemas tell them all the same
   RETURN_IF_ERROR(ReportStrict(op, kind, said, body, strict, warnings));
   return api::WithTypeMeta(*std::move(object), said, *kind.message);
 }

@@ -241,24 +241,22 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
     StoreUpdate(entry, current, PrepareUpdate(op_, *decoded, current, context_, warnings_));
   }
 
-  // A patched custom resource without what its schema does not know.
+  // A patched custom resource as its schema has it.
   Result<Object> Admitted(Object object) {
     const api::CustomVersion* custom = api::AsCustom(*op_.resource);
     if (!custom) return object;
-    std::vector<std::string> unknown;
-    Object admitted = api::AdmitCustom(*custom, object, &unknown);
+    const auto wrong = [&object](std::string_view why) {
+      return Fail(api::WrongPatch(api::ToJson(object.root()), why));
+    };
+    api::StrictReport unknown;
+    auto admitted = api::ReadCustom(*custom, object, unknown);
+    if (!admitted) return wrong(admitted.error().message);
     const std::string& validation = op_.options.field_validation;
-    if (unknown.empty() || validation == "Ignore") return admitted;
-    for (std::string& path : unknown) path = fmt::format("unknown field {}", Quote(path));
+    if (unknown.errors.empty() || validation == "Ignore") return admitted;
     if (validation == "Strict") {
-      return Fail(Invalid(
-          "", "", "",
-          {{.reason = "FieldValueInvalid",
-            .message = fmt::format("Invalid value: {}: strict decoding error: {}",
-                                   Quote(api::ToJson(object.root())), fmt::join(unknown, ", ")),
-            .field = "patch"}}));
+      return wrong(fmt::format("strict decoding error: {}", fmt::join(unknown.errors, ", ")));
     }
-    warnings_.insert(warnings_.end(), unknown.begin(), unknown.end());
+    warnings_.insert(warnings_.end(), unknown.errors.begin(), unknown.errors.end());
     return admitted;
   }
 

@@ -1,6 +1,7 @@
 // Binding, eviction and scale: subresources that change the object they stand under.
 #include <fmt/format.h>
 
+#include "api/conditions.h"
 #include "api/custom_kind.h"
 #include "api/patch.h"
 #include "api/selector.h"
@@ -25,25 +26,6 @@ Operation OnObject(const Operation& op, std::string_view verb) {
   inner.subresource = nullptr;
   inner.authorized = true;
   return inner;
-}
-
-void SetCondition(Mut conditions, std::string_view type, std::string_view status,
-                  std::string_view reason, std::string_view message, Time now) {
-  Mut found;
-  for (size_t i = 0; i < conditions.size(); ++i) {
-    if (conditions.at(i)["type"].AsString() == type) found = conditions.at(i);
-  }
-  if (!found) {
-    found = conditions.Append();
-    found.Set("type", type);
-  }
-  if (found["status"].AsString() != status) {
-    found.Set("lastTransitionTime", FormatTime(now));
-  }
-  found.Set("status", status);
-  found["lastProbeTime"].SetNull();
-  if (!reason.empty()) found.Set("reason", reason);
-  if (!message.empty()) found.Set("message", message);
 }
 
 Error BindConflict(const std::string& name, std::string_view why) {
@@ -80,7 +62,7 @@ Result<Object> Bound(const Operation& op, const Object& pod, const Object& bindi
   for (auto [key, value] : binding["metadata"]["labels"].members()) {
     root["metadata"]["labels"].Set(key, value.AsString());
   }
-  SetCondition(root["status"]["conditions"], "PodScheduled", "True", "", "", now);
+  api::SetCondition(root["status"]["conditions"], {"PodScheduled", "True", "", ""}, now);
   return std::move(edit).Finish(op.resource->message);
 }
 
@@ -237,8 +219,10 @@ void MarkAndDelete(const SubresourceCall& call, Respond done) {
       update,
       [&view = call.pipeline, schema = call.op.resource->message](const Object& pod) {
         Editor edit(pod);
-        SetCondition(edit.Root()["status"]["conditions"], "DisruptionTarget", "True",
-                     "EvictionByEvictionAPI", "Eviction API: evicting", view.now());
+        api::SetCondition(
+            edit.Root()["status"]["conditions"],
+            {"DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting"},
+            view.now());
         return Result<Object>(std::move(edit).Finish(schema));
       },
       [remove, done = std::move(done)](Result<Outcome> r) mutable {

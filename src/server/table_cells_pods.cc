@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "api/conditions.h"
 #include "server/conditions.h"
 #include "server/table_cells.h"
 #include "server/tables.h"
@@ -108,12 +109,8 @@ Summary Summarise(Value pod) {
   const Value status = pod["status"];
   const std::string_view phase = status["phase"].AsString();
   out.reason = status["reason"].AsString(phase);
-  for (Value condition : status["conditions"].items()) {
-    if (condition["type"].AsString() == "PodScheduled" &&
-        condition["reason"].AsString() == "SchedulingGated") {
-      out.reason = "SchedulingGated";
-    }
-  }
+  const Value scheduled = api::FindCondition(status["conditions"], "PodScheduled");
+  if (scheduled["reason"].AsString() == "SchedulingGated") out.reason = "SchedulingGated";
   out.total = static_cast<int64_t>(pod["spec"]["containers"].size());
   for (Value init : pod["spec"]["initContainers"].items()) {
     if (init["restartPolicy"].AsString() == "Always") ++out.total;
@@ -190,9 +187,8 @@ void PodReadinessGates(Value pod, Time, Mut out) {
 
 void NodeStatus(Value node, Time, Mut out) {
   std::string status = "Unknown";
-  for (Value condition : node["status"]["conditions"].items()) {
-    if (condition["type"].AsString() != "Ready") continue;
-    status = condition["status"].AsString() == "True" ? "Ready" : "NotReady";
+  if (const Value ready = api::FindCondition(node["status"]["conditions"], "Ready")) {
+    status = ready["status"].AsString() == "True" ? "Ready" : "NotReady";
   }
   if (node["spec"]["unschedulable"].AsBool()) status += ",SchedulingDisabled";
   out.SetString(status);

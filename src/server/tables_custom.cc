@@ -1,6 +1,7 @@
 // Cells of custom resources, from the JSONPath of their printer columns.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/registry/customresource/tableconvertor at v0.36.3.
+#include "api/go_values.h"
 #include "api/json.h"
 #include "server/table_cells.h"
 #include "server/tables.h"
@@ -11,8 +12,6 @@ namespace {
 using api::Kind;
 using api::Mut;
 using api::Value;
-
-bool IsNumber(Value v) { return v.kind() == Kind::kInt || v.kind() == Kind::kDouble; }
 
 }  // namespace
 
@@ -25,10 +24,10 @@ void PrintCustomCell(const api::PrinterColumn& column, const api::Object& object
   if (column.type == "string") {
     return out.SetString(value.IsString() ? std::string(value.AsString()) : api::ToJson(value));
   }
-  if (column.type == "integer" && IsNumber(value)) {
-    return out.SetInt(value.IsInt() ? value.AsInt() : static_cast<int64_t>(value.AsDouble()));
+  if (column.type == "integer" && value.IsNumber()) {
+    return out.SetInt(value.IsInt() ? value.AsInt() : api::GoInt64(value.AsDouble()));
   }
-  if (column.type == "number" && IsNumber(value)) {
+  if (column.type == "number" && value.IsNumber()) {
     return value.IsInt() ? out.SetInt(value.AsInt()) : out.SetDouble(value.AsDouble());
   }
   if (column.type == "boolean" && value.kind() == Kind::kBool) return out.SetBool(value.AsBool());

@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "api/conversion.h"
 #include "api/custom_kind.h"
 #include "api/lists.h"
 #include "base/quote.h"
@@ -92,10 +93,11 @@ Object Defaulted(const Operation& op, const Object& asked, const Object& before,
   }
   if (rules.set_defaults) rules.set_defaults(edit.Root());
   Object object = std::move(edit).Finish(op.resource->message);
-  if (const api::CustomVersion* custom = api::AsCustom(*op.resource)) {
-    object = api::AdmitCustom(*custom, std::move(object), nullptr);
+  if (op.apply) {
+    // Bodies and patches have been shaped as they were read.
+    const api::CustomVersion* custom = api::AsCustom(*op.resource);
+    return custom ? api::AdmitCustom(*custom, std::move(object), nullptr) : object;
   }
-  if (op.apply) return object;
   const std::string api_version = op.resource->group_version.ToString();
   return api::TrackUpdate(FieldManagerOf(op, api_version, now), api::FieldsOfKind(*op.resource),
                           before, object);
@@ -264,7 +266,10 @@ Result<Object> PrepareCreate(const Operation& op, const Object& asked, const Wri
   }
   metadata.Erase("generation");
   if (rules.has_generation) metadata.Set("generation", 1);
-  if (HasStatus(*op.resource) && !rules.status_on_create) root.Erase("status");
+  if (HasStatus(*op.resource) && !rules.status_on_create) {
+    root.Erase("status");
+    api::KeepConverted(root, Value(), *op.resource, api::Kept::kStatus);
+  }
   if (rules.prepare) rules.prepare(root, Value());
   RETURN_IF_ERROR(admission.Allocate(root));
   Object object = std::move(edit).Finish(op.resource->message);
@@ -272,7 +277,7 @@ Result<Object> PrepareCreate(const Operation& op, const Object& asked, const Wri
   api::FieldErrors errors;
   api::ValidateObjectMeta(object["metadata"], op.resource->namespaced, rules, errors);
   if (custom) {
-    api::ValidateCustom(*custom, object.root(), errors);
+    api::ValidateCustom(*custom, object.root(), Value(), errors);
   } else if (rules.validate_create) {
     rules.validate_create(object.root(), errors);
   } else if (rules.validate) {
@@ -352,8 +357,10 @@ Result<Object> PrepareUpdate(const Operation& op, const Object& asked, const Obj
   if (status) {
     KeepAllButStatus(root, old);
     if (custom) KeepOldMetadata(metadata, old["metadata"]);
+    api::KeepConverted(root, old, *op.resource, api::Kept::kSpec);
   } else if (HasStatus(*op.resource)) {
     SetOrErase(root, "status", old["status"]);
+    api::KeepConverted(root, old, *op.resource, api::Kept::kStatus);
   }
   const api::SubresourceRules* part =
       op.subresource ? api::FindSubresourceRules(rules, op.subresource->name) : nullptr;
@@ -379,7 +386,7 @@ Result<Object> PrepareUpdate(const Operation& op, const Object& asked, const Obj
     api::ValidateObjectMetaUpdate(next["metadata"], old["metadata"], errors);
   }
   if (custom) {
-    const auto validate = status ? api::ValidateCustomStatus : api::ValidateCustomUpdate;
+    const auto validate = status ? api::ValidateCustomStatus : api::ValidateCustom;
     validate(*custom, next.root(), old, errors);
   } else if (part) {
     part->validate(next.root(), old, errors);

@@ -8,6 +8,7 @@
 
 #include <future>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "api/schema.h"
 #include "in_process_server.h"
@@ -223,6 +224,152 @@ TEST_F(ApiServerTest, AWatchOfOneNameTellsNothingElse) {
     EXPECT_THAT(heard, Not(HasSubstr("\"other\""))) << path;
     watch->Close();
   }
+}
+
+// A Pod that waited for a node says nothing of that once it is bound.
+TEST_F(ApiServerTest, ABindingEndsWhatTheSchedulerSaid) {
+  for (const Stood& one : Objects()) ASSERT_NO_FATAL_FAILURE(Make(one.collection, one.object));
+  const std::string pod = "/api/v1/namespaces/x/pods/x";
+  const auto scheduled = [&] {
+    const Json read = Json::parse(Ask("GET", pod).body);
+    return read["status"]["conditions"].at(0);
+  };
+  const Json waits = {{{"type", "PodScheduled"},
+                       {"status", "False"},
+                       {"lastProbeTime", nullptr},
+                       {"lastTransitionTime", "2026-01-01T00:00:00Z"},
+                       {"reason", "Unschedulable"},
+                       {"message", "0/1 nodes are available"}}};
+  EXPECT_EQ(
+      Ask("PATCH", pod + "/status", Json({{"status", {{"conditions", waits}}}}).dump()).status,
+      200);
+  ASSERT_EQ(scheduled()["reason"], "Unschedulable");
+  const Json binding = {{"kind", "Binding"},
+                        {"apiVersion", "v1"},
+                        {"metadata", {{"name", "x"}}},
+                        {"target", {{"kind", "Node"}, {"name", "x"}}}};
+  const Answer bound = Ask("POST", pod + "/binding", binding.dump());
+  EXPECT_EQ(bound.status, 201) << bound.body;
+  Json now = scheduled();
+  EXPECT_NE(now["lastTransitionTime"], waits[0]["lastTransitionTime"]);
+  now.erase("lastTransitionTime");
+  EXPECT_EQ(now, Json({{"type", "PodScheduled"}, {"status", "True"}, {"lastProbeTime", nullptr}}));
+}
+
+// autoscaling/v1 carries a part of status in annotations: a write of spec leaves status as it is
+// whatever they say, and a write of status the spec.
+TEST_F(ApiServerTest, AutoscalersOfV1KeepWhatIsNotWritten) {
+  ASSERT_NO_FATAL_FAILURE(
+      Make("/api/v1/namespaces",
+           {{"kind", "Namespace"}, {"apiVersion", "v1"}, {"metadata", {{"name", "h"}}}}));
+  const auto path = [](const char* version, const char* rest) {
+    return fmt::format("/apis/autoscaling/{}/namespaces/h/horizontalpodautoscalers{}", version,
+                       rest);
+  };
+  const Json target = {{"kind", "Deployment"}, {"name", "d"}, {"apiVersion", "apps/v1"}};
+  const std::string kept = "autoscaling.alpha.kubernetes.io/";
+  Json v1 = {
+      {"kind", "HorizontalPodAutoscaler"},
+      {"apiVersion", "autoscaling/v1"},
+      {"metadata",
+       {{"name", "h"},
+        {"annotations",
+         {{"mine", "1"}, {kept + "conditions", R"([{"type":"Forged","status":"True"}])"}}}}},
+      {"spec",
+       {{"scaleTargetRef", target}, {"maxReplicas", 3}, {"targetCPUUtilizationPercentage", 50}}}};
+  ASSERT_NO_FATAL_FAILURE(Make(path("v1", ""), v1));
+  Json v2 = Json::parse(Ask("GET", path("v2", "/h")).body);
+  EXPECT_FALSE(v2["status"].contains("conditions")) << v2;
+  EXPECT_EQ(v2["metadata"]["annotations"], Json({{"mine", "1"}}));
+  v2["status"] = {{"desiredReplicas", 2},
+                  {"conditions",
+                   {{{"type", "AbleToScale"},
+                     {"status", "True"},
+                     {"lastTransitionTime", "2026-01-01T00:00:00Z"}}}},
+                  {"currentMetrics",
+                   {{{"type", "Resource"},
+                     {"resource", {{"name", "cpu"}, {"current", {{"averageValue", "7m"}}}}}}}}};
+  EXPECT_EQ(Ask("PUT", path("v2", "/h/status"), v2.dump()).status, 200);
+  v2 = Json::parse(Ask("GET", path("v2", "/h")).body);
+  ASSERT_TRUE(v2["status"].contains("currentMetrics")) << v2;
+
+  for (const int most : {4, 5}) {
+    v1["spec"]["maxReplicas"] = most;
+    EXPECT_EQ(Ask("PUT", path("v1", "/h"), v1.dump()).status, 200);
+    const Json now = Json::parse(Ask("GET", path("v2", "/h")).body);
+    EXPECT_EQ(now["spec"]["maxReplicas"], most);
+    EXPECT_EQ(now["status"], v2["status"]);
+    v1["metadata"].erase("annotations");
+  }
+  v2 = Json::parse(Ask("GET", path("v2", "/h")).body);
+  v1["metadata"]["annotations"] = {{kept + "metrics", R"([{"type":"Resource","resource":)"
+                                                      R"({"name":"memory"}}])"}};
+  v1["status"] = {{"currentReplicas", 1}, {"desiredReplicas", 1}};
+  EXPECT_EQ(Ask("PUT", path("v1", "/h/status"), v1.dump()).status, 200);
+  const Json now = Json::parse(Ask("GET", path("v2", "/h")).body);
+  EXPECT_EQ(now["spec"], v2["spec"]);
+  EXPECT_EQ(now["status"]["currentReplicas"], 1);
+}
+
+// A custom resource is pruned, given defaults and read once, whichever way it comes.
+TEST_F(ApiServerTest, CustomResourcesAreShapedWhicheverWayTheyCome) {
+  const Json schema = Json::parse(R"({"type":"object","properties":{"spec":{"type":"object",
+      "properties":{"size":{"type":"integer","default":3},"inner":{"type":"object",
+      "x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}}}}})");
+  const Json version = {{"name", "v1"},
+                        {"served", true},
+                        {"storage", true},
+                        {"schema", {{"openAPIV3Schema", schema}}}};
+  const std::string crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+  ASSERT_NO_FATAL_FAILURE(Make(crds, {{"kind", "CustomResourceDefinition"},
+                                      {"apiVersion", "apiextensions.k8s.io/v1"},
+                                      {"metadata", {{"name", "bolts.example.com"}}},
+                                      {"spec",
+                                       {{"group", "example.com"},
+                                        {"scope", "Cluster"},
+                                        {"names", {{"plural", "bolts"}, {"kind", "Bolt"}}},
+                                        {"versions", {version}}}}}));
+  const std::string bolts = "/apis/example.com/v1/bolts";
+  for (int i = 0; Ask("GET", bolts).status != 200; ++i) {
+    ASSERT_LT(i, 1000);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  const auto bolt = [](Json spec) {
+    return Json{{"kind", "Bolt"},
+                {"apiVersion", "example.com/v1"},
+                {"metadata", {{"name", "b"}}},
+                {"spec", std::move(spec)}};
+  };
+  const Json shaped = {{"size", 3}};
+  const auto spec_of = [](const Answer& answer) { return Json::parse(answer.body)["spec"]; };
+  EXPECT_EQ(spec_of(Ask("POST", bolts, bolt({{"nosuch", 1}}).dump())), shaped);
+  const auto put = [&](Json spec) {
+    Json object = bolt(std::move(spec));
+    object["metadata"]["resourceVersion"] =
+        Json::parse(Ask("GET", bolts + "/b").body)["metadata"]["resourceVersion"];
+    return Ask("PUT", bolts + "/b", object.dump());
+  };
+  EXPECT_EQ(spec_of(put({{"nosuch", 2}})), shaped);
+  EXPECT_EQ(spec_of(Ask("PATCH", bolts + "/b", R"({"spec":{"nosuch":3,"size":null}})")), shaped);
+  EXPECT_EQ(spec_of(Ask("GET", bolts + "/b")), shaped);
+  net::Request apply;
+  apply.method = "PATCH";
+  apply.SetTarget(bolts + "/c?fieldManager=m");
+  apply.headers.Add("content-type", "application/apply-patch+yaml");
+  Json applied = bolt(Json::object());
+  applied["metadata"]["name"] = "c";
+  apply.body = applied.dump();
+  EXPECT_EQ(spec_of(server_.Ask(std::move(apply), kAdmin)->Wait(kLimit)), shaped);
+
+  const Json inner = {{"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", {{"labels", 5}}}};
+  const Answer replaced = put({{"inner", inner}});
+  EXPECT_EQ(replaced.status, 400) << replaced.body;
+  const Answer patched = Ask("PATCH", bolts + "/b", Json({{"spec", {{"inner", inner}}}}).dump());
+  EXPECT_EQ(patched.status, 422) << patched.body;
+  for (const Answer& answer : {replaced, patched}) {
+    EXPECT_THAT(answer.body, HasSubstr("spec.inner.metadata: Invalid value"));
+  }
+  EXPECT_EQ(spec_of(Ask("GET", bolts + "/b")), shaped);
 }
 
 // What the listener refuses by itself, over sockets.
