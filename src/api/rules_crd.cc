@@ -22,8 +22,8 @@
 #include "api/rules_kinds.h"
 #include "api/schema_formats.h"
 #include "api/schema_node.h"
-#include "base/clock.h"
 #include "base/ascii.h"
+#include "base/clock.h"
 #include "base/quote.h"
 
 namespace sextant::api {

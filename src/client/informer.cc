@@ -387,8 +387,8 @@ const std::optional<Error>& Informer::last_error() const { return impl_->last_er
 
 SharedInformers::Key SharedInformers::KeyOf(const InformerOptions& options) {
   const Gvr& gvr = options.gvr;
-  return {std::string(gvr.group), std::string(gvr.version), std::string(gvr.resource),
-          options.ns,             options.label_selector,   options.field_selector};
+  return {std::string(gvr.group), std::string(gvr.version), std::string(gvr.resource), options.ns,
+          options.label_selector, options.field_selector};
 }
 
 void SharedInformers::Drop(const InformerOptions& options) { informers_.erase(KeyOf(options)); }

@@ -76,7 +76,8 @@ TEST(DisruptionTest, CountsWhatMayBeTakenAway) {
   cluster.Create(client::kDeployments, R"({"metadata":{"name":"web"},"spec":{"replicas":4,
     "selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},
     "spec":{"containers":[{"name":"c","image":"i"}]}}}})");
-  cluster.Create(client::kPodDisruptionBudgets, R"({"metadata":{"name":"web"},"spec":{"maxUnavailable":"50%",
+  cluster.Create(client::kPodDisruptionBudgets,
+                 R"({"metadata":{"name":"web"},"spec":{"maxUnavailable":"50%",
     "selector":{"matchLabels":{"app":"web"}}}})");
   cluster.Play();
   const Object budget = cluster.Get(client::kPodDisruptionBudgets, {"default", "web"});

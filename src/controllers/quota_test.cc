@@ -92,8 +92,7 @@ TEST_F(QuotaTest, CountsKindsThatAreDefinedLater) {
   EXPECT_EQ(Status(), R"({"hard":{"count/widgets.x.io":"1"}})");
   cluster.Create(testing::kDefinitions, testing::WidgetsIn("v1"));
   cluster.Settle();
-  EXPECT_EQ(Status(),
-            R"({"hard":{"count/widgets.x.io":"1"},"used":{"count/widgets.x.io":"0"}})");
+  EXPECT_EQ(Status(), R"({"hard":{"count/widgets.x.io":"1"},"used":{"count/widgets.x.io":"0"}})");
   for (int round = 0; round < 2; ++round) {  // what goes gives back
     ASSERT_TRUE(cluster.Create(kWidgets, R"({"metadata":{"name":"w"}})"));
     EXPECT_THAT(Status(), HasSubstr(R"("used":{"count/widgets.x.io":"1"})"));
@@ -109,7 +108,8 @@ class StorageProtectionTest : public ::testing::Test {
 };
 
 TEST_F(StorageProtectionTest, ClaimsStayWhileAPodHasThem) {
-  cluster.Create(client::kPersistentVolumeClaims, R"({"metadata":{"name":"c"},"spec":{"accessModes":["ReadWriteOnce"],
+  cluster.Create(client::kPersistentVolumeClaims,
+                 R"({"metadata":{"name":"c"},"spec":{"accessModes":["ReadWriteOnce"],
       "resources":{"requests":{"storage":"1Gi"}}}})");
   cluster.Create(client::kPods, R"({"metadata":{"name":"p"},"spec":{"containers":[
       {"name":"c","image":"i"}],"volumes":[{"name":"v","persistentVolumeClaim":
@@ -124,12 +124,15 @@ TEST_F(StorageProtectionTest, ClaimsStayWhileAPodHasThem) {
 }
 
 TEST_F(StorageProtectionTest, VolumesStayWhileTheyAreBound) {
-  cluster.Create(client::kPersistentVolumes, R"({"metadata":{"name":"v"},"spec":{"capacity":{"storage":"1Gi"},
+  cluster.Create(client::kPersistentVolumes,
+                 R"({"metadata":{"name":"v"},"spec":{"capacity":{"storage":"1Gi"},
       "accessModes":["ReadWriteOnce"],"hostPath":{"path":"/x"}}})");
-  cluster.Create(client::kPersistentVolumeClaims, R"({"metadata":{"name":"c"},"spec":{"accessModes":["ReadWriteOnce"],
+  cluster.Create(client::kPersistentVolumeClaims,
+                 R"({"metadata":{"name":"c"},"spec":{"accessModes":["ReadWriteOnce"],
       "storageClassName":"","volumeName":"v","resources":{"requests":{"storage":"1Gi"}}}})");
   cluster.Settle();
-  ASSERT_EQ(cluster.Get(client::kPersistentVolumes, {"", "v"})["status"]["phase"].AsString(), "Bound");
+  ASSERT_EQ(cluster.Get(client::kPersistentVolumes, {"", "v"})["status"]["phase"].AsString(),
+            "Bound");
   cluster.Delete(client::kPersistentVolumes, {"", "v"});
   cluster.Settle();
   EXPECT_TRUE(IsDeleting(cluster.Get(client::kPersistentVolumes, {"", "v"})));

@@ -199,22 +199,20 @@ void Writer::Patch(const Object& target, client::PatchType type, Object patch,
 void Writer::Delete(const Object& target, Callback<Object> done, client::DeleteOptions options) {
   const ObjectName name = NameOf(target);
   options.uid = target.uid();
-  controller_.client().Delete(gvr_, name, std::move(options),
-                              controller_.Guarded([this, alive = std::weak_ptr<bool>(alive_), name,
-                                                   target, done = std::move(done)](
-                                                      Result<Object> result) mutable {
-                                if (!result && !IsSilent(result.error()))
-                                  return done(std::move(result));
-                                if (!alive.lock()) return done(target);
-                                Await(
-                                    name,
-                                    [this, name, uid = std::string(target.uid())] {
-                                      const Object seen = cache_.Get(name);
-                                      return !seen || seen.uid() != uid ||
-                                             seen["metadata"]["deletionTimestamp"];
-                                    },
-                                    [done = std::move(done), target]() mutable { done(target); });
-                              }));
+  controller_.client().Delete(
+      gvr_, name, std::move(options),
+      controller_.Guarded([this, alive = std::weak_ptr<bool>(alive_), name, target,
+                           done = std::move(done)](Result<Object> result) mutable {
+        if (!result && !IsSilent(result.error())) return done(std::move(result));
+        if (!alive.lock()) return done(target);
+        Await(
+            name,
+            [this, name, uid = std::string(target.uid())] {
+              const Object seen = cache_.Get(name);
+              return !seen || seen.uid() != uid || seen["metadata"]["deletionTimestamp"];
+            },
+            [done = std::move(done), target]() mutable { done(target); });
+      }));
 }
 
 }  // namespace sextant::controllers

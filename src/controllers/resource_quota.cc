@@ -50,8 +50,7 @@ bool TracksAny(const QuotaKind& kind, Value names) {
 }  // namespace
 
 ResourceQuotaController::ResourceQuotaController(Deps deps)
-    : Reconciler(deps, {.component = "resourcequota-controller"}),
-      quotas_(*this, kQuotas) {
+    : Reconciler(deps, {.component = "resourcequota-controller"}), quotas_(*this, kQuotas) {
   Hear(quotas_.cache(), [this](const Change& change) {
     const bool same = change.before && change.after &&
                       Equal(change.before["spec"]["hard"], change.after["spec"]["hard"]);
@@ -77,8 +76,8 @@ void ResourceQuotaController::Came(const Collection& collection) {
 }
 
 void ResourceQuotaController::Gone(const Collection& collection) {
-  const auto found = std::ranges::find(counted_, collection.gvr,
-                                       [](const auto& counted) { return counted->gvr; });
+  const auto found =
+      std::ranges::find(counted_, collection.gvr, [](const auto& counted) { return counted->gvr; });
   if (found == counted_.end()) return;
   LetGo((*found)->cache);
   EnqueueThose((*found)->kind, "");

@@ -13,7 +13,6 @@ using api::Mut;
 using api::Object;
 using api::Value;
 
-
 // The number at the end of a Pod's name, if the rest is the set's.
 std::optional<int64_t> OrdinalOf(std::string_view set, std::string_view pod) {
   if (!pod.starts_with(set) || pod.size() < set.size() + 2 || pod[set.size()] != '-') return {};

@@ -77,7 +77,8 @@ std::vector<std::string> ClaimsOf(const Object& pod) {
 class ClaimProtection : public Protection {
  public:
   explicit ClaimProtection(Deps deps)
-      : Protection(deps, "pvc-protection-controller", client::kPersistentVolumeClaims, "kubernetes.io/pvc-protection"),
+      : Protection(deps, "pvc-protection-controller", client::kPersistentVolumeClaims,
+                   "kubernetes.io/pvc-protection"),
         pods_(Use(client::kPods)) {
     pods_.AddIndex(kIndex, [](const Object& pod) {
       std::vector<std::string> keys;
@@ -114,7 +115,8 @@ class ClaimProtection : public Protection {
 class VolumeProtection : public Protection {
  public:
   explicit VolumeProtection(Deps deps)
-      : Protection(deps, "pv-protection-controller", client::kPersistentVolumes, "kubernetes.io/pv-protection") {}
+      : Protection(deps, "pv-protection-controller", client::kPersistentVolumes,
+                   "kubernetes.io/pv-protection") {}
 
  protected:
   bool IsUsed(const Object& volume) override {

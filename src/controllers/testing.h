@@ -20,7 +20,6 @@
 
 namespace sextant::controllers::testing {
 
-
 inline constexpr Gvr kDefinitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions"};
 // The definition of widgets.x.io, served in this version alone.
 std::string WidgetsIn(std::string_view version);

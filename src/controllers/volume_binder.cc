@@ -90,8 +90,8 @@ void VolumeBinder::SyncUnbound(const Object& claim, const Ends& join) {
   const std::string class_name = StorageClassOf(claim);
   const Object storage_class = class_name.empty() ? Object() : classes_.Get({"", class_name});
   const bool delays = DelaysBinding(storage_class);
-  const Object volume = MatchingVolume(volumes_.cache().List(), claim,
-                                       delays ? Where::kNowhereYet : Where::kAnywhere);
+  const Candidates candidates = CandidatesFor(volumes_.cache().List(), claim);
+  const Object volume = delays ? candidates.kept : candidates.Best();
   if (volume) return Bind(volume, claim, join);
   if (TakeDefaultClass(claim, join)) return;
   if (delays && !HasAnnotation(claim, kSelectedNode)) {
@@ -248,7 +248,8 @@ void VolumeBinder::SyncVolume(const Object& volume, const Ends& join) {
   if (claim && claim.uid() == uid) return SyncClaimed(volume, claim, join);
   if (PhaseOf(volume) == "Released" || PhaseOf(volume) == "Failed") return Reclaim(volume, join);
   // The cache may lag behind: the server has the last word.
-  client().Get(client::kPersistentVolumeClaims, name, Guarded([this, name, uid, volume, join](Result<Object> found) {
+  client().Get(client::kPersistentVolumeClaims, name,
+               Guarded([this, name, uid, volume, join](Result<Object> found) {
                  if (found && found->uid() == uid) return;  // its event is on the way
                  if (!found && found.error().code != 404) return join->Failed(found.error());
                  Release(volume, join);

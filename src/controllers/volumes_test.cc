@@ -27,15 +27,17 @@ class VolumesTest : public ::testing::Test {
 
   // `more` goes into the spec: "" or "\"volumeName\":\"pv\",".
   void Claim(const std::string& name, const std::string& more = "", std::string_view size = "1Gi") {
-    cluster.Create(client::kPersistentVolumeClaims, fmt::format(R"({{"metadata":{{"name":"{}"}},"spec":{{{}"accessModes":[
+    cluster.Create(client::kPersistentVolumeClaims,
+                   fmt::format(R"({{"metadata":{{"name":"{}"}},"spec":{{{}"accessModes":[
       "ReadWriteOnce"],"resources":{{"requests":{{"storage":"{}"}}}}}}}})",
-                                        name, more, size));
+                               name, more, size));
   }
   void Volume(const std::string& name, std::string_view size, const std::string& more = "",
               std::string_view source = R"("nfs":{"server":"s","path":"/"})") {
-    cluster.Create(client::kPersistentVolumes, fmt::format(R"({{"metadata":{{"name":"{}"}},"spec":{{{}"capacity":{{
+    cluster.Create(client::kPersistentVolumes,
+                   fmt::format(R"({{"metadata":{{"name":"{}"}},"spec":{{{}"capacity":{{
       "storage":"{}"}},"accessModes":["ReadWriteOnce"],{}}}}})",
-                                         name, more, size, source));
+                               name, more, size, source));
   }
   void Pod(const std::string& name, const std::string& claim) {
     cluster.Create(client::kPods,
@@ -50,12 +52,18 @@ class VolumesTest : public ::testing::Test {
         client::kPersistentVolumeClaims, {"default", claim},
         fmt::format(R"({{"metadata":{{"annotations":{{"{}":"node-1"}}}}}})", kSelectedNode));
   }
-  Object GetClaim(const std::string& name) { return cluster.Get(client::kPersistentVolumeClaims, {"default", name}); }
-  Object GetVolume(const std::string& name) { return cluster.Get(client::kPersistentVolumes, {"", name}); }
+  Object GetClaim(const std::string& name) {
+    return cluster.Get(client::kPersistentVolumeClaims, {"default", name});
+  }
+  Object GetVolume(const std::string& name) {
+    return cluster.Get(client::kPersistentVolumes, {"", name});
+  }
   std::string Phase(const Object& object) {
     return std::string(object["status"]["phase"].AsString("gone"));
   }
-  void Delete(const std::string& claim) { cluster.Delete(client::kPersistentVolumeClaims, {"default", claim}); }
+  void Delete(const std::string& claim) {
+    cluster.Delete(client::kPersistentVolumeClaims, {"default", claim});
+  }
 
   Cluster cluster;
 };
@@ -92,11 +100,13 @@ TEST_F(VolumesTest, AClaimWaitsForAVolumeAndTellsWhy) {
 
 TEST_F(VolumesTest, AccessModeClassAndSelectorMustFit) {
   Volume("fast", "1Gi", R"("storageClassName":"fast",)");
-  cluster.Create(client::kPersistentVolumes, R"({"metadata":{"name":"many"},"spec":{"capacity":{"storage":"1Gi"},
+  cluster.Create(client::kPersistentVolumes,
+                 R"({"metadata":{"name":"many"},"spec":{"capacity":{"storage":"1Gi"},
     "accessModes":["ReadWriteMany"],"nfs":{"server":"s","path":"/"}}})");
   Claim("data");
   EXPECT_EQ(Phase(GetClaim("data")), "Pending");
-  cluster.Create(client::kPersistentVolumes, R"({"metadata":{"name":"red","labels":{"c":"red"}},"spec":{"capacity":{
+  cluster.Create(client::kPersistentVolumes,
+                 R"({"metadata":{"name":"red","labels":{"c":"red"}},"spec":{"capacity":{
     "storage":"1Gi"},"accessModes":["ReadWriteOnce","ReadWriteMany"],
     "nfs":{"server":"s","path":"/"}}})");
   EXPECT_EQ(GetClaim("data")["spec"]["volumeName"].AsString(), "red");

@@ -21,7 +21,6 @@ struct Fetching {
   }
 };
 
-
 // The volume of a claim, or why it cannot be used.
 Result<std::string> VolumeOf(const Result<api::Object>& claim) {
   if (!claim) {
@@ -48,18 +47,20 @@ Result<api::Object> CheckVolume(const std::string& name, const std::string& clai
 
 void FetchVolume(client::Client& client, const std::string& ns, const std::string& claim,
                  const std::shared_ptr<Fetching>& fetching) {
-  client.Get(client::kPersistentVolumeClaims, {ns, claim}, [&client, fetching, claim](Result<api::Object> found) {
-    auto volume = VolumeOf(found);
-    if (!volume) {
-      return fetching->Arrived(fetching->sources.volumes, claim, Fail(std::move(volume).error()));
-    }
-    const std::string uid(found->uid());
-    client.Get(client::kPersistentVolumes, {"", *volume},
-               [fetching, claim, uid, name = *volume](Result<api::Object> object) {
-                 fetching->Arrived(fetching->sources.volumes, claim,
-                                   CheckVolume(name, uid, std::move(object)));
-               });
-  });
+  client.Get(client::kPersistentVolumeClaims, {ns, claim},
+             [&client, fetching, claim](Result<api::Object> found) {
+               auto volume = VolumeOf(found);
+               if (!volume) {
+                 return fetching->Arrived(fetching->sources.volumes, claim,
+                                          Fail(std::move(volume).error()));
+               }
+               const std::string uid(found->uid());
+               client.Get(client::kPersistentVolumes, {"", *volume},
+                          [fetching, claim, uid, name = *volume](Result<api::Object> object) {
+                            fetching->Arrived(fetching->sources.volumes, claim,
+                                              CheckVolume(name, uid, std::move(object)));
+                          });
+             });
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 
 namespace sextant::scheduler {
 
-
 inline constexpr std::string_view kBindCompleted = "pv.kubernetes.io/bind-completed";
 inline constexpr std::string_view kBoundByController = "pv.kubernetes.io/bound-by-controller";
 inline constexpr std::string_view kProvisionedBy = "pv.kubernetes.io/provisioned-by";
@@ -45,14 +44,18 @@ void SetClaimReference(api::Mut ref, const api::Object& claim);
 // The volume with the claim's reference, marked as bound by us unless it was kept free for it.
 api::Object BoundToClaim(const api::Object& volume, const api::Object& claim);
 
-enum class Where {
-  kAnywhere,
-  kNowhereYet,  // only a volume that is kept free for this claim
-  kOnNode,      // one that can be used on the node
+// Whether the claim asks for less storage than the other; among equals the name decides.
+bool AsksForLess(const api::Object& claim, const api::Object& other);
+
+// The volumes that can serve a claim.
+struct Candidates {
+  api::Object kept;               // kept free for it, then no other will do
+  std::vector<api::Object> free;  // that anybody may take, the smallest first
+
+  // Empty where there is none.
+  api::Object Best() const { return kept || free.empty() ? kept : free.front(); }
 };
-// The smallest free volume that fits.
-api::Object MatchingVolume(const std::vector<api::Object>& volumes, const api::Object& claim,
-                           Where where, api::Value node = {});
+Candidates CandidatesFor(const std::vector<api::Object>& volumes, const api::Object& claim);
 // Whether the volume can be used on the node.
 bool IsUsableOn(const api::Object& volume, api::Value node);
 

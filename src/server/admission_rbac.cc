@@ -56,7 +56,9 @@ void AddRights(Value rule, std::vector<Right>& out) {
   }
 }
 
-bool HasOrAll(Value list, std::string_view wanted) { return api::Holds(list, "*") || api::Holds(list, wanted); }
+bool HasOrAll(Value list, std::string_view wanted) {
+  return api::Holds(list, "*") || api::Holds(list, wanted);
+}
 
 bool CoversPath(std::string_view own, std::string_view path) {
   if (own == path) return true;
@@ -74,8 +76,8 @@ bool Covers(Value rule, const Right& right) {
   }
   if (!HasOrAll(rule["apiGroups"], right.group)) return false;
   const size_t slash = right.resource.find('/');
-  const bool any_of =
-      slash != std::string::npos && api::Holds(rule["resources"], "*" + right.resource.substr(slash));
+  const bool any_of = slash != std::string::npos &&
+                      api::Holds(rule["resources"], "*" + right.resource.substr(slash));
   if (!HasOrAll(rule["resources"], right.resource) && !any_of) return false;
   const Value names = rule["resourceNames"];
   return names.empty() || (right.name && api::Holds(names, *right.name));

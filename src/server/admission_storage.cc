@@ -36,8 +36,8 @@ class DefaultStorageClass : public AdmissionPlugin {
     if (!request.On("", "persistentvolumeclaims") || request.verb != "create") return {};
     if (claim["metadata"]["annotations"].Has(kBetaClass)) return {};
     if (claim["spec"].Has("storageClassName")) return {};
-    const Object found = DefaultClass(request.view, "storageclasses.storage.k8s.io",
-                                      api::kDefaultStorageMarks);
+    const Object found =
+        DefaultClass(request.view, "storageclasses.storage.k8s.io", api::kDefaultStorageMarks);
     if (found) claim["spec"].Set("storageClassName", found.name());
     return {};
   }
@@ -51,8 +51,8 @@ class DefaultIngressClass : public AdmissionPlugin {
     if (!request.On("networking.k8s.io", "ingresses") || request.verb != "create") return {};
     if (ingress["spec"].Has("ingressClassName")) return {};
     if (ingress["metadata"]["annotations"].Has("kubernetes.io/ingress.class")) return {};
-    const Object found = DefaultClass(request.view, "ingressclasses.networking.k8s.io",
-                                      api::kDefaultIngressMarks);
+    const Object found =
+        DefaultClass(request.view, "ingressclasses.networking.k8s.io", api::kDefaultIngressMarks);
     if (found) ingress["spec"].Set("ingressClassName", found.name());
     return {};
   }

@@ -628,8 +628,8 @@ void Pipeline::List(Operation op, Respond done) {
   }
   const auto wanted = RevisionOf(op.options.resource_version);
   if (!wanted) {
-    return done(Fail(BadRequest("invalid resource version: " +
-                                NoRevision(op.options.resource_version))));
+    return done(
+        Fail(BadRequest("invalid resource version: " + NoRevision(op.options.resource_version))));
   }
   const std::string resource = StorageName(*op.resource);
   if (!op.options.continue_token.empty()) {

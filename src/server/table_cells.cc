@@ -386,7 +386,8 @@ void PodTemplateLabels(Value o, Time, Mut out) {
   out.SetString(MapText(o["template"]["metadata"]["labels"]));
 }
 void StorageName(Value o, Time, Mut out) {
-  const std::string_view mark = api::IsDefaultClass(o["metadata"], api::kDefaultStorageMarks) ? " (default)" : "";
+  const std::string_view mark =
+      api::IsDefaultClass(o["metadata"], api::kDefaultStorageMarks) ? " (default)" : "";
   out.SetString(fmt::format("{}{}", o["metadata"]["name"].AsString(), mark));
 }
 void StorageReclaim(Value o, Time, Mut out) {
