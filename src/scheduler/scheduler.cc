@@ -28,6 +28,10 @@ bool IsTerminal(const Object& pod) {
 
 bool HasNode(const Object& pod) { return !pod["spec"]["nodeName"].AsString().empty(); }
 
+std::string_view NominatedIn(const Object& pod) {
+  return pod["status"]["nominatedNodeName"].AsString();
+}
+
 size_t FeasibleWanted(size_t nodes) {
   if (nodes < kMinFeasible) return nodes;
   const size_t percent = nodes / 125 >= 45 ? 5 : 50 - nodes / 125;
@@ -141,14 +145,21 @@ void Scheduler::OnPod(const client::Change& change) {
 void Scheduler::PodGone(std::string_view uid) {
   queue_.Remove(uid);
   assumed_.erase(std::string(uid));
-  nominated_.erase(std::string(uid));
-  if (PodPtr gone = cluster_.Unplace(uid)) Happened({.pod_before = std::move(gone)});
+  PodPtr nominated = nominations_.Drop(uid);
+  if (PodPtr gone = cluster_.Unplace(uid)) return Happened({.pod_before = std::move(gone)});
+  if (nominated) RoomIsFree(std::move(nominated));
+}
+
+// Pods of its priority or less took it for one that is on its node already.
+void Scheduler::RoomIsFree(PodPtr pod) {
+  const int64_t priority = pod->priority;
+  Happened({.pod_before = std::move(pod), .up_to_priority = priority});
 }
 
 void Scheduler::PodAssigned(const Object& pod) {
   PodPtr info = MakePodInfo(pod);
   queue_.Remove(info->uid);
-  nominated_.erase(info->uid);
+  nominations_.Drop(info->uid);
   const bool ours = assumed_.erase(info->uid) > 0;
   const Placed* placed = cluster_.FindPod(info->uid);
   PodPtr before = placed && !ours ? placed->pod : nullptr;
@@ -164,11 +175,20 @@ void Scheduler::PodUnassigned(const client::Change& change) {
   if (assumed_.contains(pod.uid())) return;  // an old word about a Pod being bound
   if (pod["metadata"]["deletionTimestamp"]) return PodGone(pod.uid());
   PodPtr info = MakePodInfo(pod);
-  const std::string nominated(pod["status"]["nominatedNodeName"].AsString());
-  if (!nominated.empty()) nominated_[info->uid] = {info, nominated};
   const bool ready = framework_.PreEnqueue(*info);
-  queue_.Add(std::move(info), ready, PodMatters(change), Now());
+  queue_.Add(info, ready, PodMatters(change), Now());
+  NominationChanged(change, info);
   Wake();
+}
+
+void Scheduler::NominationChanged(const client::Change& change, const PodPtr& pod) {
+  const std::string before(NominatedIn(change.before));
+  const std::string now(NominatedIn(change.after));
+  // One that the API does not know yet stands, until the API speaks of another.
+  const std::string node = before.empty() && now.empty() ? nominations_.NodeOf(pod->uid) : now;
+  nominations_.Drop(pod->uid);
+  if (!node.empty()) nominations_.Set(pod, node);
+  if (!before.empty() && before != now) RoomIsFree(MakePodInfo(change.before));
 }
 
 // ---- the loop ----
@@ -216,12 +236,8 @@ bool Scheduler::ScheduleOne() {
 
 Verdict Scheduler::Filter(const CycleState& state, const NodeInfo& node) const {
   std::vector<PodPtr> coming;
-  for (const auto& [uid, nomination] : nominated_) {
-    if (nomination.node == node.name && uid != state.pod->uid &&
-        nomination.pod->priority >= state.pod->priority) {
-      coming.push_back(nomination.pod);
-    }
-  }
+  for (const auto& [uid, pod] : nominations_.On(node.name))
+    if (uid != state.pod->uid && pod->priority >= state.pod->priority) coming.push_back(pod);
   if (!coming.empty()) {
     CycleState later = state;
     NodeInfo full = node;
@@ -295,7 +311,7 @@ void Scheduler::Bind(PodPtr pod, const std::string& node) {
   // Assumed: counted on the node from now on.
   cluster_.Place(pod, node);
   assumed_.insert(pod->uid);
-  nominated_.erase(pod->uid);
+  nominations_.Drop(pod->uid);
   framework_.PreBind(pod, *cluster_.FindNode(node), Guarded([this, pod, node](Status ready) {
                        if (!ready) return OnBound(pod, node, ready);
                        if (assumed_.contains(pod->uid))
@@ -398,21 +414,18 @@ void Scheduler::Fail(const PodPtr& pod, const Diagnosis& diagnosis) {
 void Scheduler::Nominate(const PodPtr& pod, const std::string& node) {
   // Lesser ones must look again: the room may no longer be theirs.
   std::vector<PodPtr> lesser;
-  for (const auto& [uid, nomination] : nominated_) {
-    if (nomination.node == node && nomination.pod->priority < pod->priority)
-      lesser.push_back(nomination.pod);
-  }
+  for (const auto& [uid, other] : nominations_.On(node))
+    if (other->priority < pod->priority) lesser.push_back(other);
   for (const PodPtr& other : lesser) ClearNomination(*other);
-  nominated_[pod->uid] = {pod, node};
+  nominations_.Set(pod, node);
 }
 
 const NodeInfo* Scheduler::NominatedNode(std::string_view uid) const {
-  const auto at = nominated_.find(uid);
-  return at == nominated_.end() ? nullptr : cluster_.FindNode(at->second.node);
+  return cluster_.FindNode(nominations_.NodeOf(uid));
 }
 
 void Scheduler::ClearNomination(const PodInfo& pod) {
-  if (nominated_.erase(pod.uid) == 0) return;
+  if (!nominations_.Drop(pod.uid)) return;
   api::Editor edit;
   edit["status"]["nominatedNodeName"].SetNull();
   PatchStatus(pod, std::move(edit), [](Result<Object>) {});
@@ -421,10 +434,8 @@ void Scheduler::ClearNomination(const PodInfo& pod) {
 // ---- the Pod's status ----
 
 void Scheduler::SetUnschedulable(const PodInfo& pod, const std::string& message) {
-  const auto nomination = nominated_.find(pod.uid);
-  const std::string nominated = nomination == nominated_.end() ? "" : nomination->second.node;
-  const bool same =
-      nominated.empty() || pod.pod["status"]["nominatedNodeName"].AsString() == nominated;
+  const std::string nominated = nominations_.NodeOf(pod.uid);
+  const bool same = nominated.empty() || NominatedIn(pod.pod) == nominated;
   bool told = false;
   for (api::Value condition : pod.pod["status"]["conditions"].items()) {
     if (condition["type"].AsString() == "PodScheduled")

@@ -9,7 +9,6 @@
 // Source of behaviour: k8s.io/kubernetes pkg/scheduler (schedule_one.go) at v1.36.3.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -20,6 +19,7 @@
 #include "scheduler/cluster_state.h"
 #include "scheduler/diagnosis.h"
 #include "scheduler/framework.h"
+#include "scheduler/nominations.h"
 #include "scheduler/preemption.h"
 #include "scheduler/queue.h"
 
@@ -46,6 +46,8 @@ class Scheduler {
   void PodAssigned(const api::Object& pod);
   void PodUnassigned(const client::Change& change);
   void PodGone(std::string_view uid);
+  void NominationChanged(const client::Change& change, const PodPtr& pod);
+  void RoomIsFree(PodPtr pod);
   void Happened(const ClusterEvent& event);
 
   void Wake();      // makes sure that a step is posted
@@ -87,11 +89,7 @@ class Scheduler {
   const Framework framework_;
   ClusterState cluster_;
   std::set<std::string, std::less<>> assumed_;  // uids: bound by us, not yet told by the API
-  struct Nomination {
-    PodPtr pod;
-    std::string node;
-  };
-  std::map<std::string, Nomination, std::less<>> nominated_;  // by uid
+  Nominations nominations_;
   SchedulingQueue queue_;
   size_t next_start_ = 0;  // where the next search of nodes begins
   bool step_posted_ = false;

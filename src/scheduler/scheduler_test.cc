@@ -405,6 +405,30 @@ TEST(Preemption, TheRoomIsKept) {
   EXPECT_EQ(cluster.NodesOf({"high", "lesser"}), (std::vector<std::string>{"a", ""}));
 }
 
+// What was kept for a Pod is free when the Pod goes, or when the API says that it is not kept.
+TEST(Preemption, RoomThatIsNoLongerKeptIsTaken) {
+  for (const bool deleted : {true, false}) {
+    Cluster cluster;
+    cluster.AddNode({.name = "a", .gpus = 2});
+    cluster.AddPod({.name = "low1", .gpus = 1});
+    cluster.AddPod({.name = "low2", .gpus = 1});
+    cluster.api.victims_linger = true;
+    cluster.AddPod({.name = "high", .gpus = 2, .priority = 10});
+    cluster.RemovePod("low1");
+    cluster.AddPod({.name = "lesser", .gpus = 1, .priority = 5});
+    cluster.AddPod({.name = "greater", .gpus = 3, .priority = 20});
+    ASSERT_EQ(cluster.NodeOf("lesser"), "");
+    const int tries = cluster.Tries("greater");
+    if (deleted) {
+      cluster.RemovePod("high");
+    } else {
+      cluster.ChangePod("high", R"({"status":{"nominatedNodeName":null}})");
+    }
+    EXPECT_EQ(cluster.NodeOf("lesser"), "a") << deleted;
+    EXPECT_EQ(cluster.Tries("greater"), tries);
+  }
+}
+
 TEST(Preemption, SaysThatItWaitsForTheVictim) {
   Cluster cluster;
   cluster.AddNode({.name = "a", .gpus = 1});
