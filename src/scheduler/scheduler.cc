@@ -364,10 +364,11 @@ void Scheduler::Preempt(const CycleState& state, Diagnosis& diagnosis) {
   const FilterFunction filter = [this](const CycleState& s, const NodeInfo& n) {
     return Filter(s, n);
   };
-  const std::vector<Object> budgets = budgets_.List();
-  const Preemption found = PreemptionSearch{cluster_, framework_, diagnosis,
-                                            filter,   budgets,    NominatedNode(state.pod->uid)}
-                               .Find(state);
+  const std::vector<Budget> budgets = ReadBudgets(budgets_.List());
+  const Preemption found =
+      PreemptionSearch{
+          cluster_, framework_, diagnosis, filter, budgets, random_, NominatedNode(state.pod->uid)}
+          .Find(state);
   diagnosis.post_filter = found.message;
   if (found.node.empty()) {
     if (found.tried) ClearNomination(*state.pod);

@@ -484,6 +484,49 @@ TEST(Preemption, BudgetsAreSparedWhereThatIsPossible) {
   }
 }
 
+TEST(Preemption, SoManyNodesAreEnough) {
+  const std::pair<size_t, size_t> cases[] = {{0, 0},     {7, 7},      {100, 100},  {101, 100},
+                                             {999, 100}, {1000, 100}, {1020, 102}, {5000, 500}};
+  for (const auto& [nodes, wanted] : cases) EXPECT_EQ(CandidatesWanted(nodes), wanted) << nodes;
+}
+
+// A large cluster is not searched to its end, so that the cheapest victims may be missed; but it is
+// as long as all that was found costs a budget.
+TEST(Preemption, LooksNoLongerThanItMust) {
+  Cluster cluster;
+  const auto fill = [&](std::string_view labels) {
+    for (int i = 0; i < 150; ++i) {
+      const std::string name = fmt::format("{:03}", i);
+      cluster.AddNode({.name = name, .gpus = 1});
+      cluster.AddPod({.name = name,
+                      .gpus = 1,
+                      .priority = i,
+                      .labels = std::string(i == 149 ? "{}" : labels),
+                      .node = name});
+    }
+  };
+  const auto gone_for_five = [&](const std::string& preemptor) {
+    std::set<std::string> gone;
+    for (int i = 0; i < 5; ++i)
+      cluster.AddPod({.name = fmt::format("{}{}", preemptor, i), .gpus = 1, .priority = 1000});
+    for (int i = 0; i < 150; ++i) {
+      const std::string name = fmt::format("{:03}", i);
+      if (!cluster.api.Find("pods", {"default", name})) gone.insert(name);
+    }
+    return gone;
+  };
+  fill("{}");
+  const std::set<std::string> gone = gone_for_five("first");
+  EXPECT_EQ(gone.size(), 5U);
+  EXPECT_NE(gone, (std::set<std::string>{"000", "001", "002", "003", "004"}));
+  for (int i = 0; i < 5; ++i) cluster.RemovePod(fmt::format("first{}", i));
+  fill(R"({"app":"db"})");
+  cluster.Add("poddisruptionbudgets", R"({"metadata":{"name":"b","namespace":"default"},
+      "spec":{"selector":{"matchLabels":{"app":"db"}}},"status":{"disruptionsAllowed":0}})");
+  cluster.AddPod({.name = "last", .gpus = 1, .priority = 1000});
+  EXPECT_EQ(cluster.NodeOf("last"), "149");
+}
+
 // Where even all victims together make too little room, the filter's own words are counted.
 TEST(Preemption, SaysNodeByNodeWhyNot) {
   Cluster cluster;
