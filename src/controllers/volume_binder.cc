@@ -90,8 +90,8 @@ void VolumeBinder::SyncUnbound(const Object& claim, const Ends& join) {
   const std::string class_name = StorageClassOf(claim);
   const Object storage_class = class_name.empty() ? Object() : classes_.Get({"", class_name});
   const bool delays = DelaysBinding(storage_class);
-  const Candidates candidates = CandidatesFor(volumes_.cache().List(), claim);
-  const Object volume = delays ? candidates.kept : candidates.Best();
+  const VolumeChoice choice = VolumesFor(volumes_.cache().List(), claim);
+  const Object volume = delays ? choice.kept : choice.Best();
   if (volume) return Bind(volume, claim, join);
   if (TakeDefaultClass(claim, join)) return;
   if (delays && !HasAnnotation(claim, kSelectedNode)) {

@@ -148,8 +148,8 @@ bool AsksForLess(const Object& claim, const Object& other) {
   return std::pair(RequestOf(claim), claim.name()) < std::pair(RequestOf(other), other.name());
 }
 
-Candidates CandidatesFor(const std::vector<Object>& volumes, const Object& claim) {
-  Candidates found;
+VolumeChoice VolumesFor(const std::vector<Object>& volumes, const Object& claim) {
+  VolumeChoice found;
   for (const Object& volume : volumes) {
     if (IsBoundTo(volume, claim)) {
       const bool fits = !IsGoing(volume) && ModeOf(volume) == ModeOf(claim) &&

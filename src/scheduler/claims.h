@@ -48,14 +48,14 @@ api::Object BoundToClaim(const api::Object& volume, const api::Object& claim);
 bool AsksForLess(const api::Object& claim, const api::Object& other);
 
 // The volumes that can serve a claim.
-struct Candidates {
+struct VolumeChoice {
   api::Object kept;               // kept free for it, then no other will do
   std::vector<api::Object> free;  // that anybody may take, the smallest first
 
   // Empty where there is none.
   api::Object Best() const { return kept || free.empty() ? kept : free.front(); }
 };
-Candidates CandidatesFor(const std::vector<api::Object>& volumes, const api::Object& claim);
+VolumeChoice VolumesFor(const std::vector<api::Object>& volumes, const api::Object& claim);
 // Whether the volume can be used on the node.
 bool IsUsableOn(const api::Object& volume, api::Value node);
 

@@ -32,9 +32,9 @@ constexpr std::string_view kNoVolume =
 struct Unbound {
   Object claim;
   Object storage_class;
-  std::string node;       // where it is being bound for another Pod or was asked for, else empty
-  Object volume;          // the one that it is being bound to there, else empty
-  Candidates candidates;  // where there is no such node
+  std::string node;     // where it is being bound for another Pod or was asked for, else empty
+  Object volume;        // the one that it is being bound to there, else empty
+  VolumeChoice choice;  // where there is no such node
 };
 
 // What a Pod's claims need, looked up once for all nodes.
@@ -52,6 +52,11 @@ Error TimedOut() {
   return {.code = 504,
           .reason = "Timeout",
           .message = "binding volumes: timed out waiting for the condition"};
+}
+
+Error BindingFailed(std::string_view why) {
+  return {
+      .code = 500, .reason = "InternalError", .message = fmt::format("binding volumes: {}", why)};
 }
 
 // Whether the node's labels have one of the values.
@@ -142,12 +147,13 @@ class VolumeBinding : public Plugin {
     if (wanted.unbound.empty()) return done({});
     Sort(wanted);
     const std::optional<Plan> plan = PlanOn(wanted, node);
-    if (!plan) return done(Fail(InternalError(std::string(kBindConflict))));
+    if (!plan) return done(Fail(BindingFailed(kBindConflict)));
     auto binding = std::make_shared<Binding>();
     binding->node = node.name;
     for (const auto& [claim, volume] : *plan) binding->volumes[NameOf(claim)] = volume;
     binding->done = std::move(done);
     bindings_.insert(binding);
+    for (const auto& [claim, volume] : *plan) IsGivenUp(*binding, claim);
     binding->timer = client_.executor().After(
         kBindTimeout, Guarded([this, binding] { End(binding, Fail(TimedOut())); }));
     for (const auto& [claim, volume] : *plan) BindClaim(binding, claim, volume);
@@ -158,6 +164,7 @@ class VolumeBinding : public Plugin {
   struct Binding {
     std::string node;
     std::map<ObjectName, Object> volumes;  // by claim; empty where one is to be made
+    std::set<ObjectName> asked;            // claims that have been seen with the node
     Done done;
     TimerId timer = 0;
   };
@@ -197,7 +204,7 @@ class VolumeBinding : public Plugin {
       unbound.node = binding->node;
       unbound.volume = at->second;
     }
-    if (unbound.node.empty()) unbound.candidates = CandidatesFor(FreeVolumes(), claim);
+    if (unbound.node.empty()) unbound.choice = VolumesFor(FreeVolumes(), claim);
     wanted.unbound.push_back(std::move(unbound));
   }
 
@@ -226,7 +233,7 @@ class VolumeBinding : public Plugin {
         plan.emplace_back(unbound.claim, unbound.volume);
         continue;
       }
-      Object volume = VolumeOn(unbound.candidates, node, plan);
+      Object volume = VolumeOn(unbound.choice, node, plan);
       const bool served = volume || (Provisions(unbound.storage_class) &&
                                      AllowsTopology(unbound.storage_class, node.labels()));
       if (!served) return {};
@@ -235,10 +242,10 @@ class VolumeBinding : public Plugin {
     return plan;
   }
 
-  static Object VolumeOn(const Candidates& candidates, const NodeInfo& node, const Plan& plan) {
+  static Object VolumeOn(const VolumeChoice& choice, const NodeInfo& node, const Plan& plan) {
     const Value root = node.node.root();
-    if (candidates.kept) return IsUsableOn(candidates.kept, root) ? candidates.kept : Object();
-    for (const Object& volume : candidates.free) {
+    if (choice.kept) return IsUsableOn(choice.kept, root) ? choice.kept : Object();
+    for (const Object& volume : choice.free) {
       const bool taken = std::ranges::any_of(
           plan, [&](const auto& given) { return given.second.name() == volume.name(); });
       if (!taken && IsUsableOn(volume, root)) return volume;
@@ -265,11 +272,31 @@ class VolumeBinding : public Plugin {
 
   void LookAtBindings() {
     for (const BindingPtr& binding : std::vector<BindingPtr>(bindings_.begin(), bindings_.end())) {
-      const bool all = std::ranges::all_of(binding->volumes, [this](const auto& each) {
-        return IsBound(lookups_.claims.Get(each.first));
-      });
+      bool all = true;
+      std::string failure;
+      for (const auto& [name, volume] : binding->volumes) {
+        const Object claim = lookups_.claims.Get(name);
+        if (IsBound(claim)) continue;
+        all = false;
+        if (!volume && IsGivenUp(*binding, claim)) failure = WhyGivenUp(claim);
+      }
       if (all) End(binding, {});
+      if (!failure.empty()) End(binding, Fail(BindingFailed(failure)));
     }
+  }
+
+  // Who makes volumes takes the node away again where it cannot make one.
+  static bool IsGivenUp(Binding& binding, const Object& claim) {
+    if (AnnotationOf(claim, kSelectedNode) != binding.node)
+      return binding.asked.contains(NameOf(claim));
+    binding.asked.insert(NameOf(claim));
+    return false;
+  }
+  static std::string WhyGivenUp(const Object& claim) {
+    return fmt::format(fmt::runtime(claim["metadata"]["annotations"]
+                                        ? "provisioning failed for PVC \"{}\""
+                                        : "selectedNode annotation reset for PVC \"{}\""),
+                       claim.name());
   }
 
   void End(const BindingPtr& binding, Status status) {

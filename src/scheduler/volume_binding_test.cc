@@ -215,6 +215,21 @@ TEST_F(VolumeBindingTest, ABindingThatFailsOrTakesTooLongPutsThePodBack) {
   EXPECT_EQ(cluster.NodeOf("db"), "");
 }
 
+// The provisioner takes the annotation away, for the node is gone.
+TEST_F(VolumeBindingTest, ANodeThatCannotBeProvisionedIsGivenUp) {
+  Claim("data");
+  Pod("db", "data");
+  const std::string first = AnnotationOf(GetClaim("data"), kSelectedNode);
+  cluster.RemoveNode(first);
+  Claim("data");
+  cluster.Settle();
+  EXPECT_THAT(cluster.api.events,
+              Contains("Warning FailedScheduling db: running PreBind plugin \"VolumeBinding\": "
+                       "binding volumes: selectedNode annotation reset for PVC \"data\""));
+  cluster.Advance(2s);
+  EXPECT_EQ(AnnotationOf(GetClaim("data"), kSelectedNode), first == "a" ? "b" : "a");
+}
+
 TEST_F(VolumeBindingTest, APodThatGoesMeanwhileIsNotBound) {
   Claim("data");
   Pod("db", "data");
