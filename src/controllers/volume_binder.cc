@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "api/default_class.h"
+#include "api/pods.h"
 #include "controllers/objects.h"
 #include "scheduler/claims.h"
 
@@ -156,7 +157,7 @@ void VolumeBinder::TellWaiting(const Object& claim) {
   std::vector<std::string> waiting;
   for (const Object& pod : pods_.List(claim.ns())) {
     if (IsPodTerminal(pod) || !pod["spec"]["nodeName"].AsString().empty()) continue;
-    if (UsesClaim(pod, claim.name())) waiting.emplace_back(pod.name());
+    if (api::UsesClaim(pod, claim.name())) waiting.emplace_back(pod.name());
   }
   if (waiting.empty()) {
     return events().Normal(claim, "WaitForFirstConsumer",

@@ -86,20 +86,6 @@ bool IsBound(const Object& claim) {
   return HasAnnotation(claim, kBindCompleted) && !claim["spec"]["volumeName"].AsString().empty();
 }
 
-std::vector<std::string> ClaimNames(const Object& pod) {
-  std::vector<std::string> names;
-  for (Value volume : pod["spec"]["volumes"].items()) {
-    const Value claim = volume["persistentVolumeClaim"];
-    if (claim) names.emplace_back(claim["claimName"].AsString());
-  }
-  return names;
-}
-
-bool UsesClaim(const Object& pod, std::string_view claim) {
-  const std::vector<std::string> names = ClaimNames(pod);
-  return std::ranges::find(names, claim) != names.end();
-}
-
 ObjectName ClaimOfVolume(const Object& volume) {
   const Value ref = volume["spec"]["claimRef"];
   return {std::string(ref["namespace"].AsString()), std::string(ref["name"].AsString())};

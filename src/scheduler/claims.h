@@ -30,9 +30,6 @@ bool DelaysBinding(const api::Object& storage_class);
 bool Provisions(const api::Object& storage_class);
 // Whether the claim has its volume, and the binder has said so.
 bool IsBound(const api::Object& claim);
-// Names of the claims that a Pod's volumes use.
-std::vector<std::string> ClaimNames(const api::Object& pod);
-bool UsesClaim(const api::Object& pod, std::string_view claim);
 
 // The claim that a volume's claimRef names; empty name: none.
 client::ObjectName ClaimOfVolume(const api::Object& volume);

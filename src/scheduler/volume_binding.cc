@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "api/pods.h"
 #include "scheduler/claims.h"
 #include "scheduler/framework.h"
 
@@ -103,9 +104,13 @@ class VolumeBinding : public Plugin {
 
   Verdict PreFilter(CycleState& state, const ClusterState&, NodeSet&) const override {
     auto wanted = std::make_shared<Wanted>();
-    for (const std::string& name : ClaimNames(state.pod->pod)) {
-      const Object claim = lookups_.claims.Get({std::string(state.pod->pod.ns()), name});
-      const std::string why = WhyUnusable(claim, name);
+    const Object& pod = state.pod->pod;
+    for (Value volume : pod["spec"]["volumes"].items()) {
+      const std::string name = api::ClaimOf(pod, volume);
+      if (name.empty()) continue;
+      const Object claim = lookups_.claims.Get({std::string(pod.ns()), name});
+      const bool to_come = !claim && volume["ephemeral"];
+      const std::string why = to_come ? WaitsFor(name) : WhyUnusable(claim, name);
       if (!why.empty()) return Verdict::RejectForGood(why);
       const bool named = !claim["spec"]["volumeName"].AsString().empty();
       if (!IsBound(claim) && (named || !DelaysBinding(ClassOf(claim)))) {
@@ -140,7 +145,7 @@ class VolumeBinding : public Plugin {
   void PreBind(const std::shared_ptr<const PodInfo>& pod, const NodeInfo& node,
                Done done) override {
     Wanted wanted;
-    for (const std::string& name : ClaimNames(pod->pod)) {
+    for (const std::string& name : api::ClaimNames(pod->pod)) {
       const Object claim = lookups_.claims.Get({std::string(pod->pod.ns()), name});
       if (!IsBound(claim)) Read(claim, wanted);
     }
@@ -175,6 +180,11 @@ class VolumeBinding : public Plugin {
   }
   Object VolumeOf(const Object& claim) const {
     return lookups_.volumes.Get({"", std::string(claim["spec"]["volumeName"].AsString())});
+  }
+
+  static std::string WaitsFor(std::string_view name) {
+    return fmt::format(
+        "waiting for ephemeral volume controller to create the persistentvolumeclaim \"{}\"", name);
   }
 
   static std::string WhyUnusable(const Object& claim, const std::string& name) {

@@ -182,6 +182,9 @@ TEST_F(VolumeBindingTest, WhatIsWrongWithAClaimIsSaid) {
     Pod(claim, claim);
     EXPECT_THAT(cluster.Why(claim), HasSubstr(why));
   }
+  cluster.AddPod({.name = "own", .spec = R"({"volumes":[{"name":"v","ephemeral":{}}]})"});
+  EXPECT_THAT(cluster.Why("own"), HasSubstr("waiting for ephemeral volume controller to create the "
+                                            "persistentvolumeclaim \"own-v\""));
   // What was missing comes.
   Claim("none", "standard", "pv");
   Volume("pv", "a");
