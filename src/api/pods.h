@@ -30,4 +30,18 @@ inline bool UsesClaim(const Object& pod, std::string_view name) {
   return std::ranges::contains(ClaimNames(pod), name);
 }
 
+// The condition of a Pod that is about to be ended for a cause outside of it.
+inline constexpr std::string_view kDisruptionTarget = "DisruptionTarget";
+
+// Adds the condition to a strategic patch of the Pod's status. `now` as FormatTime writes it.
+inline void AddDisruptionTarget(Editor& patch, std::string_view reason, std::string_view message,
+                                std::string_view now) {
+  const Mut condition = patch["status"]["conditions"].Append();
+  condition.Set("type", kDisruptionTarget);
+  condition.Set("status", "True");
+  condition.Set("reason", reason);
+  condition.Set("message", message);
+  condition.Set("lastTransitionTime", now);
+}
+
 }  // namespace sextant::api

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <tuple>
 
+#include "api/lists.h"
+#include "api/pods.h"
+
 namespace sextant::scheduler {
 namespace {
 
@@ -19,12 +22,10 @@ bool MoreImportant(const PodPtr& a, const PodPtr& b) {
 // Ended by a preemption that is still under way.
 bool IsGoing(const PodInfo& pod) {
   if (!pod.deleting) return false;
-  for (api::Value condition : pod.pod["status"]["conditions"].items()) {
-    if (condition["type"].AsString() == kDisruptionTarget)
-      return condition["status"].AsString() == "True" &&
-             condition["reason"].AsString() == kPreemptedReason;
-  }
-  return false;
+  const api::Value condition =
+      api::FindBy(pod.pod["status"]["conditions"], "type", api::kDisruptionTarget);
+  return condition["status"].AsString() == "True" &&
+         condition["reason"].AsString() == kPreemptedReason;
 }
 
 // Smaller is better: budgets violated, the highest priority among them, the sum of priorities (all

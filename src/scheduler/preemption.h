@@ -62,8 +62,7 @@ struct PreemptionSearch {
   Victims VictimsOn(const CycleState& state, const NodeInfo& node, Verdict& verdict) const;
 };
 
-// The condition that a victim gets before it is deleted.
-inline constexpr const char* kDisruptionTarget = "DisruptionTarget";
+// Why a victim is a DisruptionTarget before it is deleted.
 inline constexpr const char* kPreemptedReason = "PreemptionByScheduler";
 
 }  // namespace sextant::scheduler

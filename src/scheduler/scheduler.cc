@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "api/pods.h"
 #include "base/log.h"
 #include "scheduler/claims.h"
 
@@ -382,13 +383,10 @@ void Scheduler::Preempt(const CycleState& state, Diagnosis& diagnosis) {
 // A victim learns why before it goes.
 void Scheduler::Evict(const PodPtr& victim, const PodInfo& preemptor, const std::string& node) {
   api::Editor edit;
-  api::Mut condition = edit.Root()["status"]["conditions"].Append();
-  condition.Set("type", kDisruptionTarget);
-  condition.Set("status", "True");
-  condition.Set("lastTransitionTime", FormatTime(client_.executor().clock().Now()));
-  condition.Set("reason", kPreemptedReason);
-  condition.Set("message",
-                fmt::format("{}: preempting to accommodate a higher priority pod", options_.name));
+  api::AddDisruptionTarget(
+      edit, kPreemptedReason,
+      fmt::format("{}: preempting to accommodate a higher priority pod", options_.name),
+      FormatTime(client_.executor().clock().Now()));
   std::string told = fmt::format("Preempted by pod {} on node {}", preemptor.uid, node);
   PatchStatus(*victim, std::move(edit),
               Guarded([this, victim, told = std::move(told)](Result<Object> patched) mutable {

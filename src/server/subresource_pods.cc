@@ -3,6 +3,7 @@
 
 #include "api/custom_kind.h"
 #include "api/patch.h"
+#include "api/pods.h"
 #include "api/selector.h"
 #include "base/quote.h"
 #include "server/conditions.h"
@@ -238,7 +239,7 @@ void MarkAndDelete(const SubresourceCall& call, Respond done) {
       update,
       [&view = call.pipeline, schema = call.op.resource->message](const Object& pod) {
         Editor edit(pod);
-        SetCondition(edit.Root()["status"]["conditions"], "DisruptionTarget", "True",
+        SetCondition(edit.Root()["status"]["conditions"], api::kDisruptionTarget, "True",
                      "EvictionByEvictionAPI", "Eviction API: evicting", view.now());
         return Result<Object>(std::move(edit).Finish(schema));
       },
