@@ -27,7 +27,8 @@ inline std::vector<std::string> ClaimNames(const Object& pod) {
 }
 
 inline bool UsesClaim(const Object& pod, std::string_view name) {
-  return std::ranges::contains(ClaimNames(pod), name);
+  const std::vector<std::string> names = ClaimNames(pod);
+  return std::ranges::find(names, name) != names.end();
 }
 
 // The condition of a Pod that is about to be ended for a cause outside of it.
