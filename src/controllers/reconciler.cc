@@ -100,7 +100,7 @@ Writer::Writer(Reconciler& controller, Gvr gvr)
 // A Writer goes because its controller does: what waits here must not run on the rest of it.
 Writer::~Writer() {
   if (retired_) return;
-  controller_.alive_.reset();
+  controller_.alive_.End();
   for (auto& [name, waiter] : waiters_) controller_.loop().Cancel(waiter.timer);
 }
 

@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/alive.h"
 #include "client/events.h"
 #include "client/informer.h"
 #include "client/work_queue.h"
@@ -116,9 +117,7 @@ class Reconciler : public Controller {
   // Runs `f` unless this controller is gone by then.
   template <typename F>
   auto Guarded(F f) {
-    return [alive = std::weak_ptr<bool>(alive_), f = std::move(f)](auto&&... args) mutable {
-      if (alive.lock()) f(std::forward<decltype(args)>(args)...);
-    };
+    return alive_.Guard(std::move(f));
   }
   // A Join whose end runs `f` unless this controller is gone by then.
   std::shared_ptr<Join> JoinThen(Done f) { return Join::Make(Guarded(std::move(f))); }
@@ -141,7 +140,7 @@ class Reconciler : public Controller {
   std::vector<std::pair<client::Informer*, std::unique_ptr<client::Subscription>>> subscriptions_;
   bool started_ = false;
   bool begun_ = false;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Alive alive_;
 };
 
 // Writes of one collection. Each answer comes when the collection's informer shows the write (or

@@ -89,16 +89,8 @@ Scheduler::Scheduler(client::Client& client, client::SharedInformers& informers,
 }
 
 Scheduler::~Scheduler() {
-  *alive_ = false;
+  alive_.End();
   client_.executor().Cancel(timer_);
-}
-
-// Runs `f` unless this scheduler is gone by then.
-template <typename F>
-auto Scheduler::Guarded(F f) {
-  return [alive = alive_, f = std::move(f)](auto&&... args) mutable {
-    if (*alive) f(std::forward<decltype(args)>(args)...);
-  };
 }
 
 Duration Scheduler::Now() const { return client_.executor().clock().Monotonic(); }
@@ -197,7 +189,7 @@ void Scheduler::NominationChanged(const client::Change& change, const PodPtr& po
 void Scheduler::Wake() {
   if (step_posted_) return;
   step_posted_ = true;
-  client_.executor().Post(Guarded([this] {
+  client_.executor().Post(alive_.Guard([this] {
     step_posted_ = false;
     Step();
   }));
@@ -205,7 +197,7 @@ void Scheduler::Wake() {
 
 void Scheduler::Step() {
   for (client::Informer* informer : used_) {
-    if (!informer->synced()) return informer->OnSynced(Guarded([this] { Wake(); }));
+    if (!informer->synced()) return informer->OnSynced(alive_.Guard([this] { Wake(); }));
   }
   if (ScheduleOne()) return Wake();
   ArmTimer();
@@ -217,7 +209,7 @@ void Scheduler::ArmTimer() {
   const auto wake = queue_.NextWake();
   if (!wake) return;
   timer_ =
-      client_.executor().After(std::max(Duration(0), *wake - Now()), Guarded([this] { Wake(); }));
+      client_.executor().After(std::max(Duration(0), *wake - Now()), alive_.Guard([this] { Wake(); }));
 }
 
 bool Scheduler::ScheduleOne() {
@@ -313,7 +305,7 @@ void Scheduler::Bind(PodPtr pod, const std::string& node) {
   cluster_.Place(pod, node);
   assumed_.insert(pod->uid);
   nominations_.Drop(pod->uid);
-  framework_.PreBind(pod, *cluster_.FindNode(node), Guarded([this, pod, node](Status ready) {
+  framework_.PreBind(pod, *cluster_.FindNode(node), alive_.Guard([this, pod, node](Status ready) {
                        if (!ready) return OnBound(pod, node, ready);
                        if (assumed_.contains(pod->uid))
                          CreateBinding(pod, node);  // else it is gone by now
@@ -333,7 +325,7 @@ void Scheduler::CreateBinding(const PodPtr& pod, const std::string& node) {
   ObjectName name = NameOf(pod->pod);
   client_.Create(client::kPods, std::move(name), std::move(edit).Finish(),
                  {.field_manager = options_.name, .subresource = "binding"},
-                 Guarded([this, pod, node](Result<Object> result) {
+                 alive_.Guard([this, pod, node](Result<Object> result) {
                    if (result) return OnBound(pod, node, {});
                    Error error = std::move(result).error();
                    error.message = "running Bind plugin \"DefaultBinder\": " + error.message;
@@ -389,10 +381,10 @@ void Scheduler::Evict(const PodPtr& victim, const PodInfo& preemptor, const std:
       FormatTime(client_.executor().clock().Now()));
   std::string told = fmt::format("Preempted by pod {} on node {}", preemptor.uid, node);
   PatchStatus(*victim, std::move(edit),
-              Guarded([this, victim, told = std::move(told)](Result<Object> patched) mutable {
+              alive_.Guard([this, victim, told = std::move(told)](Result<Object> patched) mutable {
                 if (!patched) return;  // gone, or the next try will see
                 client_.Delete(client::kPods, NameOf(victim->pod), {.uid = victim->uid},
-                               Guarded([this, victim, told = std::move(told)](Result<Object> gone) {
+                               alive_.Guard([this, victim, told = std::move(told)](Result<Object> gone) {
                                  if (gone) events_.Normal(victim->pod, "Preempted", told);
                                }));
               }));

@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 
+#include "base/alive.h"
 #include "base/random.h"
 #include "client/events.h"
 #include "client/informer.h"
@@ -73,8 +74,6 @@ class Scheduler {
 
   void SetUnschedulable(const PodInfo& pod, const std::string& message);
   void PatchStatus(const PodInfo& pod, api::Editor edit, client::Callback<api::Object> done);
-  template <typename F>
-  auto Guarded(F f);
   Duration Now() const;
 
   client::Client& client_;
@@ -97,7 +96,7 @@ class Scheduler {
   std::unique_ptr<client::Subscription> pod_subscription_;
   std::unique_ptr<client::Subscription> node_subscription_;
   std::vector<std::unique_ptr<client::Subscription>> storage_subscriptions_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Alive alive_;
 };
 
 }  // namespace sextant::scheduler

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "api/pods.h"
+#include "base/alive.h"
 #include "scheduler/claims.h"
 #include "scheduler/framework.h"
 
@@ -80,15 +81,6 @@ bool AllowsTopology(const Object& storage_class, Value labels) {
 }
 
 class VolumeBinding : public Plugin {
- private:
-  // Runs `f` unless this plugin is gone by then.
-  template <typename F>
-  auto Guarded(F f) {
-    return [alive = alive_, f = std::move(f)](auto&&... args) mutable {
-      if (*alive) f(std::forward<decltype(args)>(args)...);
-    };
-  }
-
  public:
   VolumeBinding(client::Client& client, Lookups lookups)
       : client_(client),
@@ -96,7 +88,7 @@ class VolumeBinding : public Plugin {
         claims_changed_(
             lookups.claims.Subscribe([this](const client::Change&) { LookAtBindings(); })) {}
   ~VolumeBinding() override {
-    *alive_ = false;
+    alive_.End();
     for (const auto& binding : bindings_) client_.executor().Cancel(binding->timer);
   }
 
@@ -160,7 +152,7 @@ class VolumeBinding : public Plugin {
     bindings_.insert(binding);
     for (const auto& [claim, volume] : *plan) IsGivenUp(*binding, claim);
     binding->timer = client_.executor().After(
-        kBindTimeout, Guarded([this, binding] { End(binding, Fail(TimedOut())); }));
+        kBindTimeout, alive_.Guard([this, binding] { End(binding, Fail(TimedOut())); }));
     for (const auto& [claim, volume] : *plan) BindClaim(binding, claim, volume);
   }
 
@@ -265,7 +257,7 @@ class VolumeBinding : public Plugin {
 
   // Gives the claim a volume that is there, or says where one is to be made.
   void BindClaim(const BindingPtr& binding, const Object& claim, const Object& volume) {
-    const auto written = Guarded([this, binding](Result<Object> result) {
+    const auto written = alive_.Guard([this, binding](Result<Object> result) {
       if (!result) End(binding, Fail(std::move(result).error()));
     });
     const client::WriteOptions options{.field_manager = std::string(kManager)};
@@ -319,7 +311,7 @@ class VolumeBinding : public Plugin {
   const Lookups lookups_;
   std::set<BindingPtr> bindings_;
   std::unique_ptr<client::Subscription> claims_changed_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Alive alive_;
 };
 
 }  // namespace
