@@ -73,8 +73,8 @@ std::vector<std::string_view> Headers::Items(std::string_view name) const {
 }
 
 bool Headers::HasToken(std::string_view name, std::string_view token) const {
-  return std::ranges::any_of(
-      Items(name), [&](std::string_view item) { return EqualsIgnoreCase(item, token); });
+  return std::ranges::any_of(Items(name),
+                             [&](std::string_view item) { return EqualsIgnoreCase(item, token); });
 }
 
 void Request::SetTarget(std::string as_sent) {

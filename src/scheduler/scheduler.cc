@@ -208,8 +208,8 @@ void Scheduler::ArmTimer() {
   timer_ = 0;
   const auto wake = queue_.NextWake();
   if (!wake) return;
-  timer_ =
-      client_.executor().After(std::max(Duration(0), *wake - Now()), alive_.Guard([this] { Wake(); }));
+  timer_ = client_.executor().After(std::max(Duration(0), *wake - Now()),
+                                    alive_.Guard([this] { Wake(); }));
 }
 
 bool Scheduler::ScheduleOne() {
@@ -306,10 +306,9 @@ void Scheduler::Bind(PodPtr pod, const std::string& node) {
   assumed_.insert(pod->uid);
   nominations_.Drop(pod->uid);
   framework_.PreBind(pod, *cluster_.FindNode(node), alive_.Guard([this, pod, node](Status ready) {
-                       if (!ready) return OnBound(pod, node, ready);
-                       if (assumed_.contains(pod->uid))
-                         CreateBinding(pod, node);  // else it is gone by now
-                     }));
+    if (!ready) return OnBound(pod, node, ready);
+    if (assumed_.contains(pod->uid)) CreateBinding(pod, node);  // else it is gone by now
+  }));
 }
 
 void Scheduler::CreateBinding(const PodPtr& pod, const std::string& node) {
@@ -383,10 +382,11 @@ void Scheduler::Evict(const PodPtr& victim, const PodInfo& preemptor, const std:
   PatchStatus(*victim, std::move(edit),
               alive_.Guard([this, victim, told = std::move(told)](Result<Object> patched) mutable {
                 if (!patched) return;  // gone, or the next try will see
-                client_.Delete(client::kPods, NameOf(victim->pod), {.uid = victim->uid},
-                               alive_.Guard([this, victim, told = std::move(told)](Result<Object> gone) {
-                                 if (gone) events_.Normal(victim->pod, "Preempted", told);
-                               }));
+                client_.Delete(
+                    client::kPods, NameOf(victim->pod), {.uid = victim->uid},
+                    alive_.Guard([this, victim, told = std::move(told)](Result<Object> gone) {
+                      if (gone) events_.Normal(victim->pod, "Preempted", told);
+                    }));
               }));
 }
 

@@ -201,6 +201,20 @@ TEST(Scheduler, EndedPodsLeaveTheirGpus) {
   EXPECT_EQ(cluster.NodeOf("second"), "a");
 }
 
+// A container that is to shrink has what it was given until the kubelet takes it away.
+TEST(Scheduler, AResizeUnderWayCountsWithTheLarger) {
+  Cluster cluster;
+  cluster.AddNode({.name = "a", .cpu = "8"});
+  cluster.AddPod({.name = "shrinks", .cpu = "1", .node = "a"});
+  cluster.ChangePod("shrinks", R"({"status":{"containerStatuses":[{"name":"c",
+      "allocatedResources":{"cpu":"6"},"resources":{"requests":{"cpu":"6"}}}]}})");
+  cluster.AddPod({.name = "web", .cpu = "4"});
+  EXPECT_EQ(cluster.Why("web"), OneFull("1 Insufficient cpu"));
+  cluster.ChangePod("shrinks", R"({"status":{"containerStatuses":[{"name":"c",
+      "allocatedResources":{"cpu":"1"},"resources":{"requests":{"cpu":"1"}}}]}})");
+  EXPECT_EQ(cluster.NodeOf("web"), "a");
+}
+
 TEST(Scheduler, HigherPriorityGoesFirstThenAge) {
   Cluster cluster(false);
   cluster.AddNode({.name = "a", .gpus = 1});

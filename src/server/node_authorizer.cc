@@ -149,8 +149,8 @@ Decision Volume(const Asked& asked) {
   if (!may.allowed) return may;
   const Value claim = asked.view.Get("persistentvolumes", "", asked.info.name)["spec"]["claimRef"];
   const std::string_view name = claim["name"].AsString();
-  return IfRelated(asked,
-                   !name.empty() && AnyPod(asked, claim["namespace"].AsString(), name, api::UsesClaim));
+  return IfRelated(
+      asked, !name.empty() && AnyPod(asked, claim["namespace"].AsString(), name, api::UsesClaim));
 }
 
 Decision Attachment(const Asked& asked) {
