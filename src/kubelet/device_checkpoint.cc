@@ -113,10 +113,12 @@ void DeviceManager::Load(std::move_only_function<void()> done) {
             path.empty() ? Result<std::string>("") : ReadFile(path, kMaxCheckpointBytes);
         loop.Post([this, alive, text = std::move(text), done = std::move(done)]() mutable {
           if (!*alive) return;
+          loaded_ = true;
           if (text && !text->empty()) Restore(*text);
           if (!text && !text.error().Is("NotFound")) {
             log::Error("kubelet", "device checkpoint: {}", text.error().message);
           }
+          if (dirty_ && !saving_) Write();
           done();
         });
       });
@@ -125,7 +127,7 @@ void DeviceManager::Load(std::move_only_function<void()> done) {
 void DeviceManager::Save(std::move_only_function<void(Status)> done) {
   waiting_for_save_.push_back(std::move(done));
   dirty_ = true;
-  if (!saving_) Write();
+  if (loaded_ && !saving_) Write();  // else it would forget what is on disk
 }
 
 // One write at a time; changes that come during it go into the next.

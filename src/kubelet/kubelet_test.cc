@@ -617,6 +617,39 @@ TEST_F(KubeletTest, AfterARestartNoPodStartsWithoutItsCards) {
             "unhealthy devices nvidia.com/gpu, which is unexpected");
 }
 
+// A plugin may come before the file is read: what the file holds is kept.
+TEST_F(KubeletTest, APluginThatIsEarlyCostsNoCards) {
+  Start();
+  kubelet_->Register(std::make_shared<TestPlugin>(loop_));
+  loop_.RunReady();
+  AddPod("train", Gpu(2, "Always"));
+  const auto before = kubelet_->DevicesInUse();
+  kubelet_.reset();
+  loop_.RunReady();
+  kubelet_ = std::make_unique<Kubelet>(
+      KubeletParts{api_, feed_, runtime_, machine_, loop_, components_}, Options());
+  kubelet_->Start();
+  kubelet_->Register(std::make_shared<TestPlugin>(loop_));
+  loop_.RunReady();
+  kubelet_.reset();
+  Start();
+  EXPECT_EQ(kubelet_->DevicesInUse(), before);
+}
+
+// What somebody else says that the node has is not a plugin's.
+TEST_F(KubeletTest, AResourceWithoutAPluginIsNotWaitedFor) {
+  Start();
+  kubelet_.reset();
+  api::Editor edit(api_.Node("worker"));
+  edit["status"]["capacity"].Set("x.io/thing", "2");
+  edit["status"]["allocatable"].Set("x.io/thing", "2");
+  api_.Put("nodes", api::ToJson(edit.Root().Snapshot()));
+  AddPod("p", R"("containers":[{"name":"c","image":"x","resources":{
+      "limits":{"x.io/thing":"1"},"requests":{"x.io/thing":"1"}}}])");
+  Start();
+  EXPECT_EQ(Phase("p"), "Running") << api_.Pod("p")["status"]["message"].AsString();
+}
+
 // ---- what `kubectl logs` is told
 
 TEST_F(KubeletTest, LogsOfContainersThatDoNotRun) {
