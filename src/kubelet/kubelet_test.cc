@@ -27,7 +27,7 @@ class KubeletTest : public ::testing::Test {
   KubeletOptions Options() {
     KubeletOptions options;
     options.node = "worker";
-    options.state_directory = dir_.path();
+    options.state_directory = dir_.path() + "/worker";  // the kubelet makes it
     options.internal_ip = "172.18.0.3";
     options.pod_cidr = "10.244.1.0/24";
     return options;
@@ -418,7 +418,7 @@ TEST_F(KubeletTest, FillsVolumes) {
       {"downwardAPI":{"items":[{"path":"namespace","fieldRef":{"fieldPath":"metadata.namespace"}},
         {"path":"cpus","resourceFieldRef":{"containerName":"c","resource":"limits.cpu"}}]}}]}}])");
   ASSERT_EQ(Phase("web"), "Running");
-  const std::string at = dir_.path() + "/pods/web/volumes";
+  const std::string at = dir_.path() + "/worker/pods/web/volumes";
   EXPECT_EQ(*ReadFile(at + "/api/token", 1000), "token-of-default");
   EXPECT_EQ(*ReadFile(at + "/api/ca.crt", 1000), "CA");
   EXPECT_EQ(*ReadFile(at + "/api/namespace", 1000), "default");
@@ -436,7 +436,7 @@ TEST_F(KubeletTest, HostPathsAreTheNodesOwnDisk) {
     "volumeMounts":[{"name":"etc","mountPath":"/host"}]}],
     "volumes":[{"name":"etc","hostPath":{"path":"/etc"}}])");
   ASSERT_EQ(Phase("web"), "Running");
-  EXPECT_EQ(runtime_.containers["web/c"].spec.mounts[0].host_path, dir_.path() + "/disk/etc");
+  EXPECT_EQ(runtime_.containers["web/c"].spec.mounts[0].host_path, dir_.path() + "/worker/disk/etc");
   AddPod("up", R"("containers":[{"name":"c","image":"x","command":["sh"]}],
     "volumes":[{"name":"etc","hostPath":{"path":"/a/../../../etc"}}])");
   EXPECT_EQ(Phase("up"), "Pending");
@@ -464,7 +464,7 @@ TEST_F(KubeletTest, ConfigMapsOfRunningPodsFollow) {
   put("old");
   AddPod("web", R"("containers":[{"name":"c","image":"x","command":["sh"]}],
     "volumes":[{"name":"v","configMap":{"name":"cm"}}])");
-  const std::string file = dir_.path() + "/pods/web/volumes/v/key";
+  const std::string file = dir_.path() + "/worker/pods/web/volumes/v/key";
   EXPECT_EQ(*ReadFile(file, 100), "old");
   put("new");
   loop_.Advance(kVolumeRefresh);
