@@ -436,7 +436,8 @@ TEST_F(KubeletTest, HostPathsAreTheNodesOwnDisk) {
     "volumeMounts":[{"name":"etc","mountPath":"/host"}]}],
     "volumes":[{"name":"etc","hostPath":{"path":"/etc"}}])");
   ASSERT_EQ(Phase("web"), "Running");
-  EXPECT_EQ(runtime_.containers["web/c"].spec.mounts[0].host_path, dir_.path() + "/worker/disk/etc");
+  EXPECT_EQ(runtime_.containers["web/c"].spec.mounts[0].host_path,
+            dir_.path() + "/worker/disk/etc");
   AddPod("up", R"("containers":[{"name":"c","image":"x","command":["sh"]}],
     "volumes":[{"name":"etc","hostPath":{"path":"/a/../../../etc"}}])");
   EXPECT_EQ(Phase("up"), "Pending");
