@@ -26,11 +26,7 @@ std::vector<Collection> CollectionsOf(const std::shared_ptr<const api::Registry>
     if (!resource->HasVerb("list") || !resource->HasVerb("watch") || !resource->HasVerb("delete")) {
       continue;
     }
-    std::string storage(resource->storage_name);
-    if (storage.empty()) {
-      storage = std::string(resource->plural) + "." + std::string(resource->group_version.group);
-    }
-    if (!seen.insert(storage).second) continue;
+    if (!seen.insert(resource->StorageName()).second) continue;
     const api::GroupVersion& gv = resource->group_version;
     collections.push_back(
         {{gv.group, gv.version, resource->plural}, resource->namespaced, registry});
