@@ -181,6 +181,7 @@ class AdmissionTest : public ::testing::Test {
     }
     std::string_view issuer() const override { return ""; }
     std::string Jwks() const override { return ""; }
+    std::string Configuration(std::string_view) const override { return ""; }
   };
 
   NoTokens tokens;
