@@ -34,6 +34,7 @@ type message struct {
 	scalar   string // a wrapper that JSON does not show as an object
 	jsonOnly bool
 	atomic   bool
+	unions   string
 	fields   []*field
 }
 
@@ -232,6 +233,7 @@ func (w *world) message(p *pkg, name string, d *decl) (*message, error) {
 	facts := w.openapi[p.goPath+"."+name]
 	if facts != nil {
 		m.atomic = facts.atomic
+		m.unions = facts.unions
 	}
 	hasJSON, numbered := false, 0
 	for _, f := range d.spec.Type.(*ast.StructType).Fields.List {

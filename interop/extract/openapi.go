@@ -12,6 +12,7 @@ import (
 
 type typeFacts struct {
 	atomic bool
+	unions string // JSON
 	fields map[string]*fieldFacts
 }
 
@@ -21,6 +22,7 @@ type fieldFacts struct {
 	list       string
 	keys       []string
 	atomic     bool
+	granular   bool
 	mergeKey   string
 	strategies []string
 	enum       []string
@@ -97,7 +99,12 @@ func definition(f *ast.FuncDecl) *typeFacts {
 	schema := object(object(eval(lit))["Schema"])
 	props := object(schema["SchemaProps"])
 	t := &typeFacts{fields: map[string]*fieldFacts{}}
-	t.atomic = object(object(schema["VendorExtensible"])["Extensions"])["x-kubernetes-map-type"] == "atomic"
+	ext := object(object(schema["VendorExtensible"])["Extensions"])
+	t.atomic = ext["x-kubernetes-map-type"] == "atomic"
+	if unions, ok := ext["x-kubernetes-unions"]; ok {
+		text, _ := json.Marshal(unions)
+		t.unions = string(text)
+	}
 	for name, p := range object(props["Properties"]) {
 		t.fields[name] = property(object(p))
 	}
@@ -116,6 +123,7 @@ func property(p map[string]any) *fieldFacts {
 		f.keys = append(f.keys, k.(string))
 	}
 	f.atomic = ext["x-kubernetes-map-type"] == "atomic"
+	f.granular = ext["x-kubernetes-map-type"] == "granular"
 	f.mergeKey, _ = ext["x-kubernetes-patch-merge-key"].(string)
 	if s, ok := ext["x-kubernetes-patch-strategy"].(string); ok {
 		f.strategies = splitComma(s)

@@ -100,6 +100,9 @@ func (w *world) render(p *pkg, comments map[string][]string) string {
 		if m.atomic {
 			facts = append(facts, "atomic: true")
 		}
+		if m.unions != "" {
+			facts = append(facts, "unions: "+strconv.Quote(m.unions))
+		}
 		if len(facts) > 0 {
 			fmt.Fprintf(&body, "  option (sx.m) = {%s};\n", strings.Join(facts, " "))
 		}
@@ -177,6 +180,7 @@ func fieldText(f *field) string {
 	add(f.facts.list != "", "list: %s", strings.ToUpper(f.facts.list))
 	add(len(f.facts.keys) > 0, "keys: [%s]", quoted(f.facts.keys))
 	add(f.facts.atomic, "atomic: true")
+	add(f.facts.granular, "granular: true")
 	add(f.facts.mergeKey != "", "merge_key: %q", f.facts.mergeKey)
 	for _, s := range f.facts.strategies {
 		add(true, "patch: %s", strings.ToUpper(s))

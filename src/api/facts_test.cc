@@ -105,6 +105,9 @@ class SchemaComparer {
     std::ranges::sort(required);
     EXPECT_EQ(required, want) << at_;
     EXPECT_EQ(m.atomic, Text(schema, "x-kubernetes-map-type") == "atomic") << at_;
+    dom::element unions;
+    const bool united = schema["x-kubernetes-unions"].get(unions) == simdjson::SUCCESS;
+    EXPECT_EQ(m.unions, united ? simdjson::minify(unions) : "") << at_;
     if (!some) return;
     for (auto [name, property] : properties) {
       at_ = std::string(m.name) + "." + std::string(name);
@@ -120,6 +123,7 @@ class SchemaComparer {
     EXPECT_EQ(kNames[static_cast<size_t>(f.list_type)], Text(p, "x-kubernetes-list-type")) << at_;
     EXPECT_EQ(Strings(f.list_map_keys), Strings(p["x-kubernetes-list-map-keys"])) << at_;
     EXPECT_EQ(f.map_atomic, Text(p, "x-kubernetes-map-type") == "atomic") << at_;
+    EXPECT_EQ(f.map_granular, Text(p, "x-kubernetes-map-type") == "granular") << at_;
     EXPECT_EQ(f.patch_merge_key, Text(p, "x-kubernetes-patch-merge-key")) << at_;
     const std::string_view strategy = Text(p, "x-kubernetes-patch-strategy");
     EXPECT_EQ(f.patch_merge, strategy.find("merge") != strategy.npos) << at_;

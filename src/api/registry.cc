@@ -144,6 +144,7 @@ class BuiltinRegistry final : public Registry {
     f.list_type = static_cast<ListType>(row.list_type);
     f.list_map_keys = Get(row.list_map_keys);
     f.map_atomic = (row.flags & gen::kMapAtomicFlag) != 0;
+    f.map_granular = (row.flags & gen::kMapGranularFlag) != 0;
     f.patch_merge_key = Get(row.merge_key);
     f.patch_merge = (row.flags & gen::kPatchMergeFlag) != 0;
     f.patch_replace = (row.flags & gen::kPatchReplaceFlag) != 0;
@@ -172,6 +173,7 @@ class BuiltinRegistry final : public Registry {
     m.go_name = Get(row.go_name);
     m.fields = std::span(fields_).subspan(first);
     m.description = Get(row.description);
+    m.unions = Get(row.unions);
     m.atomic = (row.flags & gen::kAtomicFlag) != 0;
     m.top = (row.flags & gen::kTopFlag) != 0;
     m.json_only = (row.flags & gen::kJsonOnlyFlag) != 0;

@@ -81,6 +81,7 @@ struct Field {
   ListType list_type = ListType::kUnset;
   std::span<const std::string_view> list_map_keys;
   bool map_atomic = false;           // +mapType=atomic / +structType=atomic
+  bool map_granular = false;         // +mapType=granular / +structType=granular
   std::string_view patch_merge_key;  // strategic merge patch
   bool patch_merge = false;          // patchStrategy contains merge
   bool patch_replace = false;
@@ -100,6 +101,7 @@ struct Message {
   std::string_view go_name;       // "v1.PodSpec": as Go's decoder prints it
   std::span<const Field> fields;  // in Go's order, inlined ones expanded (see Field::via)
   std::string_view description;
+  std::string_view unions;        // JSON text of OpenAPI's x-kubernetes-unions, "" for none
   bool atomic = false;            // structType=atomic
   bool preserve_unknown = false;  // custom resources: x-kubernetes-preserve-unknown-fields
   bool top = false;               // has kind and apiVersion (its first two fields, without numbers)

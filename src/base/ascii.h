@@ -13,6 +13,7 @@ constexpr bool IsSpace(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 constexpr char AsciiLower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
+constexpr char AsciiUpper(char c) { return IsLower(c) ? static_cast<char>(c - 'a' + 'A') : c; }
 constexpr bool IsLetter(char c) { return IsLower(AsciiLower(c)); }
 constexpr bool IsAlphanumeric(char c) { return IsDigit(c) || IsLetter(c); }
 // -1 for what is no hexadecimal digit.

@@ -69,8 +69,9 @@ struct ApiServer::Call {
     if (!document && document.error().code == 404) return SendText(404, "404 page not found\n");
     if (!document) return Refuse(document.error());
     net::Headers headers;
-    headers.Add("content-type", document->content_type);
-    headers.Add("vary", "Accept");
+    if (!document->content_type.empty()) headers.Add("content-type", document->content_type);
+    if (document->varies) headers.Add("vary", "Accept");
+    if (!document->location.empty()) headers.Add("location", document->location);
     if (!document->cache_control.empty()) headers.Add("cache-control", document->cache_control);
     if (!document->expires.empty()) headers.Add("expires", document->expires);
     if (!document->etag.empty()) {
@@ -79,7 +80,8 @@ struct ApiServer::Call {
         return writer->SendResponse(304, std::move(headers), net::MakeBuffer(""));
       }
     }
-    writer->SendResponse(200, std::move(headers), document->body);
+    writer->SendResponse(document->status, std::move(headers),
+                         document->body ? document->body : net::MakeBuffer(""));
   }
 };
 

@@ -14,11 +14,14 @@
 namespace sextant::server {
 
 struct Document {
-  std::string content_type;
+  int status = 200;          // of a status other than 200 there is no body
+  std::string content_type;  // empty: none
   net::Buffer body;
   std::string etag;           // quoted; empty: none
   std::string cache_control;  // empty: none
   std::string expires;        // HTTP date; empty: none
+  std::string location;       // where it is instead; empty: here
+  bool varies = true;         // with the Accept header
 };
 
 // /api, /apis, /api/v1, /apis/<group>, /apis/<group>/<version>: aggregated (apidiscovery v2,
@@ -31,7 +34,7 @@ class Discovery {
 };
 std::unique_ptr<Discovery> MakeDiscovery(std::string server_address);
 
-// /openapi/v3 and /openapi/v3/<path>?hash=..., as JSON.
+// /openapi/v3 and /openapi/v3/<name>?hash=..., as JSON. An old hash leads on to the new one.
 class OpenApi {
  public:
   virtual ~OpenApi() = default;

@@ -106,6 +106,7 @@ uint16_t FlagsOf(const FieldFacts& facts) {
   if (facts.required()) flags |= kRequiredFlag;
   if (facts.immutable()) flags |= kImmutableFlag;
   if (facts.atomic()) flags |= kMapAtomicFlag;
+  if (facts.granular()) flags |= kMapGranularFlag;
   for (int p : facts.patch()) {
     if (p == MERGE) flags |= kPatchMergeFlag;
     if (p == REPLACE) flags |= kPatchReplaceFlag;
@@ -149,6 +150,7 @@ class Reader {
       out.file = in.name().substr(0, in.name().rfind('.'));
       out.go_name = facts.go() + "." + d.name();
       out.description = Comment(d);
+      out.unions = said.unions();
       if (said.top()) {
         if (!facts.has_version()) Die(out.name + ": a kind outside of any API group");
         out.group = facts.group();

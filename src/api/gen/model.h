@@ -26,7 +26,7 @@ struct MessageModel {
   std::string simple;   // "Pod"
   std::string file;     // "core_v1"
   std::string go_name;  // "v1.Pod"
-  std::string group, version, kind, description;
+  std::string group, version, kind, description, unions;
   uint8_t flags = 0;
   std::vector<FieldModel> fields;
 };

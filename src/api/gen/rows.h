@@ -30,6 +30,7 @@ enum FieldFlag : uint16_t {
   kPatchMergeFlag = 1 << 5,
   kPatchReplaceFlag = 1 << 6,
   kPatchRetainKeysFlag = 1 << 7,
+  kMapGranularFlag = 1 << 8,
 };
 
 struct FieldRow {
@@ -44,7 +45,7 @@ struct FieldRow {
 enum MessageFlag : uint8_t { kTopFlag = 1 << 0, kJsonOnlyFlag = 1 << 1, kAtomicFlag = 1 << 2 };
 
 struct MessageRow {
-  Text name = 0, go_name = 0, description = 0;
+  Text name = 0, go_name = 0, description = 0, unions = 0;
   Text group = 0, version = 0, kind = 0;  // kind is empty for what is no kind
   uint16_t first_field = 0;
   uint16_t field_count = 0;

@@ -102,10 +102,10 @@ class Tables {
   static int Ref(int message) { return message < 0 ? kNoMessage : message; }
 
   void AddMessage(const MessageModel& m) {
-    messages_ +=
-        fmt::format("{{{},{},{},{},{},{},{},{},{}}},\n", text_.Add(m.name), text_.Add(m.go_name),
-                    text_.Add(m.description), text_.Add(m.group), text_.Add(m.version),
-                    text_.Add(m.kind), field_count_, m.fields.size(), m.flags);
+    messages_ += fmt::format("{{{},{},{},{},{},{},{},{},{},{}}},\n", text_.Add(m.name),
+                             text_.Add(m.go_name), text_.Add(m.description), text_.Add(m.unions),
+                             text_.Add(m.group), text_.Add(m.version), text_.Add(m.kind),
+                             field_count_, m.fields.size(), m.flags);
     for (const FieldModel& f : m.fields) {
       fields_ += fmt::format(
           "{{{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}}},\n", text_.Add(f.name),

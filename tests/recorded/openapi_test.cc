@@ -1,0 +1,131 @@
+// Every OpenAPI document against the real server's (tests/api/facts/openapi), and how they are
+// kept.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/file.h"
+#include "in_process_server.h"
+#include "normaliser.h"
+
+namespace sextant::recorded {
+namespace {
+
+constexpr Duration kLimit = std::chrono::seconds(20);
+constexpr size_t kMaxFile = 64 << 20;
+const std::string kFacts = SEXTANT_SOURCE_DIR "/tests/api/facts/openapi/";
+
+// What the real server has and ours does not serve at all. Only ever shorter.
+const std::set<std::string> kNotServed = {
+    ".well-known/openid-configuration", "apis/apiregistration.k8s.io",
+    "apis/apiregistration.k8s.io/v1", "apis/flowcontrol.apiserver.k8s.io",
+    "apis/flowcontrol.apiserver.k8s.io/v1"};
+const std::set<std::string> kOurs = {"apis/sextant.dev", "apis/sextant.dev/v1alpha1"};
+
+Json Fact(const std::string& name) {
+  std::string file = name;
+  std::replace(file.begin(), file.end(), '/', '_');
+  const auto text = ReadFile(kFacts + file + ".json", kMaxFile);
+  EXPECT_TRUE(text) << name;
+  return text ? Json::parse(*text) : Json();
+}
+
+class OpenApiTest : public ::testing::Test {
+ protected:
+  Answer Get(const std::string& target, const std::string& accept = "application/json",
+             const std::string& etag = "") {
+    net::Request request;
+    request.method = "GET";
+    request.SetTarget(target);
+    request.http_major = 2;
+    request.headers.Add("accept", accept);
+    if (!etag.empty()) request.headers.Add("if-none-match", etag);
+    const auto pending = server_.Ask(std::move(request), {"admin", {"system:masters"}});
+    Answer answer = pending->Wait(kLimit);
+    pending->Close();
+    return answer;
+  }
+
+  std::map<std::string, std::string> Index() {
+    std::map<std::string, std::string> urls;
+    const Json index = Json::parse(Get("/openapi/v3").body);
+    for (const auto& [name, place] : index["paths"].items()) {
+      urls[name] = place["serverRelativeURL"].get<std::string>();
+    }
+    return urls;
+  }
+
+  InProcessServer server_;
+};
+
+TEST_F(OpenApiTest, TheIndexNamesWhatIsServed) {
+  std::set<std::string> want = kOurs;
+  const Json real = Fact("index");
+  for (const auto& [name, place] : real["paths"].items()) {
+    if (!kNotServed.contains(name)) want.insert(name);
+  }
+  std::set<std::string> have;
+  for (const auto& [name, url] : Index()) have.insert(name);
+  EXPECT_EQ(have, want);
+  for (const std::string& name : kNotServed) {
+    EXPECT_TRUE(real["paths"].contains(name)) << name;
+    EXPECT_EQ(Get("/openapi/v3/" + name).status, 404) << name;
+  }
+}
+
+TEST_F(OpenApiTest, EveryDocumentIsTheRealOne) {
+  size_t equal = 0;
+  for (const auto& [name, url] : Index()) {
+    if (kOurs.contains(name)) continue;
+    const Answer answer = Get(url);
+    ASSERT_EQ(answer.status, 200) << url;
+    NormaliseOptions options;
+    options.path = "/openapi/v3/" + name;
+    const Json have = Normaliser().Body(Json::parse(answer.body), options);
+    const Json differences = Json::diff(Fact(name), have);
+    EXPECT_TRUE(differences.empty()) << name << " " << differences.dump().substr(0, 2000);
+    ++equal;
+  }
+  EXPECT_GE(equal, 39U);
+}
+
+TEST_F(OpenApiTest, WhatIsReferredToIsThere) {
+  for (const auto& [name, url] : Index()) {
+    const Json document = Json::parse(Get(url).body);
+    const std::string text = document.dump();
+    constexpr std::string_view kPrefix = "\"#/components/schemas/";
+    for (size_t at = text.find(kPrefix); at != text.npos; at = text.find(kPrefix, at + 1)) {
+      const size_t begin = at + kPrefix.size();
+      const std::string model = text.substr(begin, text.find('"', begin) - begin);
+      ASSERT_TRUE(document["components"]["schemas"].contains(model)) << name << " " << model;
+    }
+  }
+}
+
+TEST_F(OpenApiTest, AHashIsForGood) {
+  const std::string url = Index().at("apis/apps/v1");
+  const Answer good = Get(url);
+  EXPECT_EQ(good.headers.Get("cache-control"), "public, immutable");
+  EXPECT_EQ(good.headers.Get("vary"), "Accept");
+  EXPECT_EQ(good.headers.Get("expires").empty(), false);
+  const std::string etag(good.headers.Get("etag"));
+  EXPECT_EQ(Get(url, "*/*", etag).status, 304);
+  const Answer old = Get("/openapi/v3/apis/apps/v1?hash=0");
+  EXPECT_EQ(old.status, 301);
+  EXPECT_EQ(old.headers.Get("location"), url);
+  const Answer plain = Get("/openapi/v3/apis/apps/v1");
+  EXPECT_EQ(plain.headers.Get("cache-control"), "no-cache, private");
+  EXPECT_EQ(plain.body, good.body);
+}
+
+TEST_F(OpenApiTest, OtherMediaAreRefused) {
+  EXPECT_EQ(Get("/openapi/v3/apis/apps/v1", "text/html").status, 406);
+  EXPECT_EQ(Get("/openapi/v3/apis/apps/v1", "text/html, application/*;q=0.5").status, 200);
+}
+
+}  // namespace
+}  // namespace sextant::recorded
