@@ -83,6 +83,11 @@ Object Convert(const Object& object, const Conversion& conversion, bool to_store
 
 }  // namespace
 
+std::string ReadAs(std::string_view api_version, std::string_view kind) {
+  const bool old = kind == "Eviction" && api_version == "policy/v1beta1";
+  return std::string(old ? "policy/v1" : api_version);
+}
+
 Object ToStored(Object object, const Resource& served) {
   if (const CustomVersion* custom = AsCustom(served)) {
     if (custom->storage == custom) return object;  // it has been read by the same schema

@@ -18,6 +18,10 @@ namespace sextant::api {
 Object ToStored(Object object, const Resource& served);
 Object FromStored(Object object, const Resource& served);
 
+// The version that an old one of the kind is read as, whose form is the same: policy/v1 for an
+// Eviction of policy/v1beta1. Others are read as what they say.
+std::string ReadAs(std::string_view api_version, std::string_view kind);
+
 // A write of spec leaves status as it is, and the other way round: what `object` says of the kept
 // one outside of its member (autoscaling/v1: in annotations) becomes what `old` says, nothing on
 // create.

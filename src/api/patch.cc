@@ -199,6 +199,8 @@ Result<Object> ApplyPatch(const Object& current, const Message& message,
   const TypeMeta type{std::string(current.api_version()), std::string(current.kind())};
   decoded = WithTypeMeta(*std::move(decoded), type, message);
   if (!Checks(request)) return decoded;
+  // The merged object is read with its members in order.
+  if (request.type != PatchType::kStrategic) std::ranges::sort(unknown.errors);
   for (std::string& e : unknown.errors) strict.errors.push_back(std::move(e));
   if (strict.errors.empty()) return decoded;
   if (request.field_validation == "Strict") {

@@ -78,6 +78,10 @@ struct Rules {
   void (*validate_create)(Value object, FieldErrors& errors) = nullptr;
   // Warnings for the Warning header (deprecated or doubtful fields).
   void (*warnings)(Value object, Value old, std::vector<std::string>& out) = nullptr;
+  // Every request for the kind is warned so (a type with APILifecycleDeprecated).
+  std::string_view deprecation;
+  // An annotation that the real server keeps as a field: metadata alone does not show it.
+  std::string_view field_annotation;
   std::span<const SubresourceRules> subresources;
   // metadata.name rules: apimachinery's NameIsDNSSubdomain unless said otherwise.
   std::vector<std::string> (*validate_name)(std::string_view name, bool prefix) = nullptr;

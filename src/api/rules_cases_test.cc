@@ -460,6 +460,7 @@ class Replay {
     const std::string found = FirstDifference(a->root(), b->root(), "");
     if (!found.empty()) Wrong(s, found);
     std::vector<std::string> warnings;
+    if (!rules.deprecation.empty()) warnings.emplace_back(rules.deprecation);
     if (rules.warnings && t.subresource.empty()) {
       rules.warnings(object.root(), old.root(), warnings);
     }

@@ -167,7 +167,7 @@ void WarnOfJob(Value o, Value old, Warnings& out);
 void WarnOfCronJob(Value o, Value old, Warnings& out);
 void WarnOfNode(Value o, Value old, Warnings& out);
 void WarnOfService(Value o, Value old, Warnings& out);
-void WarnOfEndpoints(Value o, Value old, Warnings& out);
+void WarnOfCsiDriver(Value o, Value old, Warnings& out);
 void WarnOfSecret(Value o, Value old, Warnings& out);
 void WarnOfServiceAccount(Value o, Value old, Warnings& out);
 

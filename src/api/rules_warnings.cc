@@ -451,8 +451,12 @@ void WarnOfService(Value o, Value, Warnings& out) {
   }
 }
 
-void WarnOfEndpoints(Value, Value, Warnings& out) {
-  out.emplace_back("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice");
+void WarnOfCsiDriver(Value o, Value old, Warnings& out) {
+  const Value spec = o["spec"];
+  if (old || spec["tokenRequests"].empty() || spec["serviceAccountTokenInSecrets"]) return;
+  out.emplace_back(
+      "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to "
+      "prevent possible logging of tokens in volume attributes");
 }
 
 // As far as a look at the text goes: whether key and certificate match is not checked.

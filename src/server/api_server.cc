@@ -7,6 +7,7 @@
 
 #include "api/custom_kind.h"
 #include "api/json.h"
+#include "api/rules.h"
 #include "server/custom_kinds.h"
 #include "server/decode.h"
 #include "server/encode.h"
@@ -55,9 +56,21 @@ struct ApiServer::Call {
   void Refuse(const Error& error) const {
     std::vector<std::string> warnings = op.warnings;
     warnings.insert(warnings.end(), error.warnings.begin(), error.warnings.end());
-    net::Headers headers = AnswerHeaders(form.ContentType(), warnings);
+    const Form as = ErrorForm();
+    net::Headers headers = AnswerHeaders(as.ContentType(), warnings);
     if (error.retry_after_s > 0) headers.Add("retry-after", fmt::format("{}", error.retry_after_s));
-    writer->SendResponse(error.code, std::move(headers), EncodeStatus(error, form));
+    const bool text = request.method != "HEAD";
+    writer->SendResponse(error.code, std::move(headers), text ? EncodeStatus(error, as) : "");
+  }
+  // An error is no table: of what the client takes, what is asked for as it is.
+  Form ErrorForm() const {
+    if (form.as == As::kObject) return form;
+    std::string plain;
+    for (const MediaRange& range : ParseAccept(request.headers.Get("accept"))) {
+      if (range.Get("as").empty()) plain += (plain.empty() ? "" : ",") + range.type;
+    }
+    auto other = Negotiate(plain, form.pretty);
+    return other ? *other : Form{};
   }
   void SendText(int code, std::string text) const {
     net::Headers headers = {{"cache-control", "no-cache, private"},
@@ -310,6 +323,7 @@ bool NeedsNamespace(const Operation& op) {
 // and all namespaces at once can be read only.
 Status CheckMethod(const net::Request& request, const Operation& op) {
   const std::string_view verb = op.info.verb;
+  if (NeedsNamespace(op) && !op.info.name.empty()) return Fail(PathNotFound());
   // .../watch/... is a watch whatever the method (RequestInfo), and none of the others serves it.
   bool served = request.method != "HEAD" && (verb != "watch" || request.method == "GET");
   served &= !NeedsNamespace(op);
@@ -352,7 +366,9 @@ void ApiServer::Resource(const std::shared_ptr<Call>& call) {
   auto form = Negotiate(call->request.headers.Get("accept"), op.options.pretty, !custom || scale);
   if (!form) return call->Refuse(form.error());
   call->form = *std::move(form);
-  if (custom && !custom->deprecation.empty()) op.warnings.push_back(custom->deprecation);
+  const std::string_view deprecation =
+      custom ? std::string_view(custom->deprecation) : api::RulesFor(*op.resource).deprecation;
+  if (!deprecation.empty()) op.warnings.emplace_back(deprecation);
   if (!known) {
     auto allowed = parts_.pipeline.Authorize(op);
     return call->Refuse(allowed ? known.error() : allowed.error());

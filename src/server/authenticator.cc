@@ -168,16 +168,38 @@ Result<std::unique_ptr<TokenIssuer>> MakeTokenIssuer(std::string key_pem, std::s
   return std::make_unique<JwtIssuer>(std::move(key), std::move(issuer));
 }
 
+namespace {
+
+// No audience asked for: the API server itself.
+bool IsFor(const TokenClaims& claims, std::span<const std::string> audiences,
+           std::string_view issuer) {
+  return std::ranges::any_of(claims.audiences, [&](const std::string& audience) {
+    if (audiences.empty()) return audience == issuer;
+    return std::ranges::find(audiences, audience) != audiences.end();
+  });
+}
+
+std::string Quoted(std::span<const std::string> words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + Quote(word);
+  return "[" + text + "]";
+}
+
+}  // namespace
+
+std::string Authenticator::WhyNobody(std::string_view token, Time now,
+                                     std::span<const std::string> audiences) const {
+  const auto claims = tokens_.Verify(token, now);
+  if (!claims || IsFor(*claims, audiences, tokens_.issuer())) return "invalid bearer token";
+  return fmt::format(
+      "[invalid bearer token, token audiences {} is invalid for the target audiences {}]",
+      Quoted(claims->audiences), Quoted(audiences));
+}
+
 Result<User> Authenticator::AuthenticateToken(std::string_view token, Time now,
                                               std::span<const std::string> audiences) const {
   ASSIGN_OR_RETURN(const TokenClaims claims, tokens_.Verify(token, now));
-  const auto wanted = [&](const std::string& audience) {
-    if (audiences.empty()) return audience == tokens_.issuer();
-    return std::find(audiences.begin(), audiences.end(), audience) != audiences.end();
-  };
-  if (std::none_of(claims.audiences.begin(), claims.audiences.end(), wanted)) {
-    return Fail(Unauthorized());
-  }
+  if (!IsFor(claims, audiences, tokens_.issuer())) return Fail(Unauthorized());
   // The account, and what the token is bound to, must still be there.
   if (view_.Get("serviceaccounts", claims.ns, claims.service_account).uid() !=
       claims.service_account_uid) {

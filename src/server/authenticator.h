@@ -58,6 +58,9 @@ class Authenticator {
   // The user that a token stands for: TokenReview asks too.
   Result<User> AuthenticateToken(std::string_view token, Time now,
                                  std::span<const std::string> audiences) const;
+  // What a TokenReview says of a token that stands for nobody.
+  std::string WhyNobody(std::string_view token, Time now,
+                        std::span<const std::string> audiences) const;
   const TokenIssuer& tokens() const { return tokens_; }
 
  private:

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "api/conversion.h"
 #include "api/custom_kind.h"
 #include "api/json.h"
 #include "api/names.h"
@@ -92,7 +93,11 @@ Status ReportStrict(const Operation& op, const BodyKind& kind, const api::TypeMe
         DecodeError(kind, meta, body,
                     fmt::format("strict decoding error: {}", fmt::join(strict.errors, ", "))));
   }
-  warnings.insert(warnings.end(), strict.errors.begin(), strict.errors.end());
+  // A warning is one line: of several the last, which says what it is.
+  for (std::string_view text : strict.errors) {
+    text = text.substr(text.rfind('\n') + 1);
+    warnings.emplace_back(text.substr(std::min(text.find_first_not_of(' '), text.size())));
+  }
   return {};
 }
 
@@ -109,6 +114,7 @@ Result<Object> DecodeText(const Operation& op, const BodyKind& kind, std::string
   }
   auto meta = api::PeekTypeMeta(body);
   if (!meta) return Fail(DecodeError(kind, {}, body, meta.error().message));
+  meta->api_version = api::ReadAs(meta->api_version, meta->kind);
   RETURN_IF_ERROR(CheckType(op, kind, *meta, body));
   const api::TypeMeta said{meta->api_version.empty() ? ApiVersionOf(kind.gvk) : meta->api_version,
                            meta->kind.empty() ? std::string(kind.gvk.kind) : meta->kind};

@@ -5,6 +5,7 @@
 #include "api/custom_kind.h"
 #include "api/json.h"
 #include "api/protobuf.h"
+#include "api/rules.h"
 #include "api/yaml.h"
 #include "base/quote.h"
 #include "net/http.h"
@@ -52,13 +53,23 @@ const api::Message* StatusMessage() {
   return api::Registry::Builtin().FindKindMessage({"", "v1"}, "Status");
 }
 
-Object Partial(const Object& object, const std::string& version, const api::Message*) {
-  Editor edit;
-  Mut root = edit.Root();
-  root.Set("kind", "PartialObjectMetadata");
-  root.Set("apiVersion", std::string(kMetaGroup) + version);
+// A PartialObjectMetadata into `out` of `edit`.
+void SetPartial(const api::Resource& resource, const Object& object, const std::string& version,
+                Editor& edit, Mut out) {
+  out.Set("kind", "PartialObjectMetadata");
+  out.Set("apiVersion", std::string(kMetaGroup) + version);
   edit.Keep(object);
-  root.Set("metadata", object["metadata"]);
+  out.Set("metadata", object["metadata"]);
+  const std::string_view field = api::RulesFor(resource).field_annotation;
+  if (field.empty() || !object["metadata"]["annotations"][field]) return;
+  Mut annotations = out["metadata"]["annotations"];
+  annotations.Erase(field);
+  if (annotations.size() == 0) out["metadata"].Erase("annotations");
+}
+
+Object Partial(const api::Resource& resource, const Object& object, const std::string& version) {
+  Editor edit;
+  SetPartial(resource, object, version, edit, edit.Root());
   return std::move(edit).Finish();
 }
 
@@ -149,13 +160,14 @@ Result<std::string> EncodeList(const Operation& op, const ListOutcome& list, con
   return out;
 }
 
-Result<std::string> EncodePartialList(const Outcome& outcome, const Form& form) {
+Result<std::string> EncodePartialList(const api::Resource& resource, const Outcome& outcome,
+                                      const Form& form) {
   ListOutcome partial;
   partial.resource_version = outcome.list->resource_version;
   partial.continue_token = outcome.list->continue_token;
   partial.remaining = outcome.list->remaining;
   for (const Object& item : outcome.list->items) {
-    partial.items.push_back(Partial(item, form.as_version, outcome.message));
+    partial.items.push_back(Partial(resource, item, form.as_version));
   }
   const std::string api_version = std::string(kMetaGroup) + form.as_version;
   if (form.media != Media::kProtobuf) {
@@ -193,12 +205,13 @@ void AddColumns(const api::Resource& resource, Mut columns) {
     return;
   }
   for (const Column& c : TableFor(resource).columns) {
-    AddColumn(columns, c.name, c.type, c.format, "", c.priority);
+    if (!c.name.empty()) AddColumn(columns, c.name, c.type, c.format, "", c.priority);
   }
 }
 
 // What the rows of one kind show: a custom kind's columns, or those of its table.
 struct RowKind {
+  const api::Resource& resource;
   const api::CustomVersion* custom;  // nullptr: a built-in kind
   const TableKind& table;
 };
@@ -232,10 +245,7 @@ void AddRow(const RowKind& kind, const Object& object, const EncodeContext& cont
       carried.Set(object.root());
       return;
     case IncludeObject::kMetadata:
-      edit.Keep(object);
-      carried.Set("kind", "PartialObjectMetadata");
-      carried.Set("apiVersion", std::string(kMetaGroup) + context.form.as_version);
-      carried.Set("metadata", object["metadata"]);
+      SetPartial(kind.resource, object, context.form.as_version, edit, carried);
   }
 }
 
@@ -262,9 +272,16 @@ Object MakeTable(const Operation& op, std::span<const Object> objects, const Lis
   }
   Mut rows = root["rows"];
   rows.SetList();
-  const RowKind kind{api::AsCustom(*op.resource), TableFor(*op.resource)};
+  const RowKind kind{*op.resource, api::AsCustom(*op.resource), TableFor(*op.resource)};
   for (const Object& object : objects) AddRow(kind, object, context, edit, rows);
   return std::move(edit).Finish();
+}
+
+// The type that the real server has in memory: "*core.ConfigMap".
+std::string InternalGoType(const api::Resource& resource) {
+  std::string_view group = resource.group_version.group;
+  if (group.empty()) group = "core";
+  return fmt::format("*{}.{}", group.substr(0, group.find('.')), resource.kind);
 }
 
 std::string_view EventName(WatchKind kind) {
@@ -308,7 +325,7 @@ Result<std::string> EncodeOutcome(const Operation& op, const Outcome& outcome,
       return Text(MakeTable(op, outcome.list->items, outcome.list.get(), true, context), form);
     }
     if (form.as == As::kObject) return EncodeList(op, *outcome.list, form);
-    if (form.as == As::kPartialList) return EncodePartialList(outcome, form);
+    if (form.as == As::kPartialList) return EncodePartialList(*op.resource, outcome, form);
     return Fail(
         NotAcceptable("you requested PartialObjectMetadata, but the requested object is a "
                       "list"));
@@ -324,12 +341,13 @@ Result<std::string> EncodeOutcome(const Operation& op, const Outcome& outcome,
   if (form.as == As::kPartial) {
     const api::Message* message =
         api::Registry::Builtin().FindKindMessage({"meta.k8s.io", "v1"}, "PartialObjectMetadata");
-    return EncodeObject(Partial(outcome.object, form.as_version, outcome.message), message, form);
+    return EncodeObject(Partial(*op.resource, outcome.object, form.as_version), message, form);
   }
   if (form.as == As::kPartialList) {
-    return Fail(
-        NotAcceptable("you requested PartialObjectMetadataList, but the requested object "
-                      "is not a list"));
+    return Fail(NotAcceptable(
+        fmt::format("you requested PartialObjectMetadataList, but the requested object is not a "
+                    "list ({})",
+                    InternalGoType(*op.resource))));
   }
   return EncodeObject(outcome.object, outcome.message, form);
 }
@@ -349,7 +367,7 @@ Result<std::string> EncodeWatchFrame(const Operation& op, const WatchUpdate& upd
   } else if (context.form.as == As::kTable) {
     object = MakeTable(op, {&update.object, 1}, nullptr, first, context);
   } else if (context.form.as == As::kPartial || context.form.as == As::kPartialList) {
-    object = Partial(update.object, context.form.as_version, message);
+    object = Partial(*op.resource, update.object, context.form.as_version);
     message =
         api::Registry::Builtin().FindKindMessage({"meta.k8s.io", "v1"}, "PartialObjectMetadata");
   }

@@ -111,7 +111,7 @@ std::string PodPath(std::string_view endpoint, const Object& pod, const std::str
   return path;
 }
 
-Status ValidateLogQuery(const Query& query) {
+Status ValidateLogQuery(const Query& query, std::string_view pod) {
   api::FieldErrors errors;
   const auto positive = [&](std::string_view name, int64_t least) {
     const std::string text = query.Get(name);
@@ -132,7 +132,7 @@ Status ValidateLogQuery(const Query& query) {
     errors.Forbidden("", "at most one of `sinceTime` or `sinceSeconds` may be specified");
   }
   if (errors.empty()) return {};
-  return Fail(Invalid("", "PodLogOptions", "", errors.Take()));
+  return Fail(Invalid("", "PodLogOptions", pod, errors.Take()));
 }
 
 // Takes the place of a Status that the kubelet answered: its text is the message.
@@ -303,10 +303,10 @@ Status NodeProxy::Serve(const Operation& op, const net::Request& request,
   if (!pod) return Fail(NotFound(QualifiedResource(op), op.info.name));
   const std::string node(pod["spec"]["nodeName"].AsString());
   if (sub == "log") {
-    RETURN_IF_ERROR(ValidateLogQuery(query));
+    RETURN_IF_ERROR(ValidateLogQuery(query, pod.name()));
     ASSIGN_OR_RETURN(const std::string container, PickContainer(pod, query.Get("container")));
     if (node.empty()) {
-      writer->SendResponse(200, {{"content-type", "text/plain"}}, std::string());
+      writer->SendResponse(204, {}, std::string());
       return {};
     }
     if (!nodes_) return Fail(ServiceUnavailable("this server reaches no nodes"));

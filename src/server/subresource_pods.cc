@@ -36,9 +36,7 @@ Error BindConflict(const std::string& name, std::string_view why) {
 Result<Object> Bound(const Operation& op, const Object& pod, const Object& binding, Time now) {
   const std::string name(pod.name());
   if (!binding.uid().empty() && binding.uid() != pod.uid()) {
-    return Fail(BindConflict(name, fmt::format("Precondition failed: UID in precondition: {}, UID "
-                                               "in object meta: {}",
-                                               binding.uid(), pod.uid())));
+    return Fail(UidConflict(op, binding.uid(), pod.uid()));
   }
   if (pod["metadata"]["deletionTimestamp"]) {
     return Fail(BindConflict(

@@ -186,7 +186,8 @@ void ReviewToken(const SubresourceCall& call, Respond done) {
     SetStrings(status["audiences"], audiences);
   } else {
     status["user"].SetMap();
-    status.Set("error", "invalid bearer token");
+    status.Set("error", call.authenticator.WhyNobody(spec["token"].AsString(), call.pipeline.now(),
+                                                     audiences));
   }
   done(Answer(op, std::move(edit)));
 }

@@ -212,7 +212,8 @@ void NodeInternalIp(Value node, Time, Mut out) { out.SetString(AddressOf(node, "
 void NodeExternalIp(Value node, Time, Mut out) { out.SetString(AddressOf(node, "ExternalIP")); }
 
 void NodeOs(Value node, Time, Mut out) {
-  out.SetString(node["status"]["nodeInfo"]["osImage"].AsString("<unknown>"));
+  const std::string_view image = node["status"]["nodeInfo"]["osImage"].AsString();
+  out.SetString(image.empty() ? "<unknown>" : image);
 }
 
 void NodeKernel(Value node, Time, Mut out) {

@@ -13,7 +13,7 @@
 namespace sextant::server {
 
 struct Column {
-  std::string_view name;
+  std::string_view name;    // empty: a cell that no column names
   std::string_view type;    // "string", "integer", "boolean"
   std::string_view format;  // "name" for the first, else ""
   int priority = 0;         // above 0: only with -o wide

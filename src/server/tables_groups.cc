@@ -237,7 +237,7 @@ constexpr Column kIngressClasses[] = {
 constexpr Column kAddresses[] = {
     {"Name", "string", "name", 0, Text<kName>},
     {"ParentRef", "string", "", 0, AddressParent},
-    {"Age", "string", "", 0, Age<kCreated>},
+    {"", "string", "", 0, Age<kCreated>},  // printIPAddress tells it, and no column names it
 };
 constexpr Column kServiceRanges[] = {
     {"Name", "string", "name", 0, Text<kName>},

@@ -309,6 +309,14 @@ Status AdmitSubresource(Operation& op, const WriteContext& context) {
   return admission.Validate(op.body.root());
 }
 
+Error UidConflict(const Operation& op, std::string_view asked, std::string_view current) {
+  return Conflict(QualifiedResource(op), op.info.name,
+                  fmt::format("StorageError: invalid object, Code: 4, Key: {}, "
+                              "ResourceVersion: 0, AdditionalErrorMsg: Precondition "
+                              "failed: UID in precondition: {}, UID in object meta: {}",
+                              EtcdKey(op), asked, current));
+}
+
 Status CheckUpdatePreconditions(const Operation& op, const Object& asked, const Object& current,
                                 bool unconditional_allowed) {
   const std::string_view version = asked.resource_version();
@@ -330,11 +338,7 @@ Status CheckUpdatePreconditions(const Operation& op, const Object& asked, const 
   }
   // A patch that changes the uid fails the validation of metadata.
   if (op.info.verb == "update" && !asked.uid().empty() && asked.uid() != current.uid()) {
-    return Fail(Conflict(QualifiedResource(op), op.info.name,
-                         fmt::format("StorageError: invalid object, Code: 4, Key: {}, "
-                                     "ResourceVersion: 0, AdditionalErrorMsg: Precondition "
-                                     "failed: UID in precondition: {}, UID in object meta: {}",
-                                     EtcdKey(op), asked.uid(), current.uid())));
+    return Fail(UidConflict(op, asked.uid(), current.uid()));
   }
   return {};
 }
@@ -459,6 +463,13 @@ Status CheckDeletePreconditions(const Operation& op, const DeleteRequest& reques
   const GroupResource kind{std::string(op.resource->group_version.group),
                            std::string(op.resource->kind)};
   if (!request.uid.empty() && request.uid != current.uid()) {
+    // Namespaces look for themselves, before the store does.
+    if (api::RulesFor(*op.resource).held) {
+      return Fail(Conflict(
+          QualifiedResource(op), op.info.name,
+          fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}",
+                      request.uid, current.uid())));
+    }
     return Fail(Conflict(
         kind, op.info.name,
         fmt::format("the UID in the precondition ({}) does not match the UID in record ({}). The "

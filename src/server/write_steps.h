@@ -48,6 +48,9 @@ std::vector<Settlement> Settlements(const Operation& op, std::string_view verb, 
 // token, an eviction. May change it.
 Status AdmitSubresource(Operation& op, const WriteContext& context);
 
+// The object is another one than was meant.
+Error UidConflict(const Operation& op, std::string_view asked, std::string_view current);
+
 // The resourceVersion and uid that a PUT names, against what stands there.
 Status CheckUpdatePreconditions(const Operation& op, const api::Object& asked,
                                 const api::Object& current, bool unconditional_allowed);

@@ -136,7 +136,7 @@ InProcessServer::InProcessServer() : parts_(std::make_unique<Parts>()) {
       }));
   p.api = std::make_unique<server::ApiServer>(
       server::ServerParts{*p.pipeline, *p.authenticator, *p.registries, nullptr,
-                          std::string(version::kKubernetes), "", "", "192.0.2.10:6443"});
+                          std::string(version::kKubernetes), "", "", "127.0.0.1:6443"});
   p.admin = p.api->Client({"system:apiserver", "", {"system:masters"}, {}}, p.core);
   std::promise<Status> done;
   p.core.Post([&] {
