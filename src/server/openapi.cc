@@ -1,8 +1,9 @@
-// OpenAPI v3: the index and the documents, made once and then served from memory with the cache
-// headers that let kubectl keep them for good.
+// OpenAPI: version 3's index and documents and version 2's one document, made when they are first
+// asked for and then served from memory. Version 3 has the headers that let kubectl keep them for
+// good.
 //
 // Source: k8s.io/kube-aggregator pkg/controllers/openapiv3/aggregator, k8s.io/kube-openapi
-// pkg/handler3.
+// pkg/{handler,handler3}.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -64,9 +65,10 @@ class TableOpenApi : public OpenApi {
                          const std::shared_ptr<const api::Registry>& registry) override {
     ASSIGN_OR_RETURN(const auto parameters, net::ParseQuery(query));
     std::lock_guard lock(mutex_);
+    if (path == "/openapi/v2") return ServeV2(accept, registry);
+    if (path != kV3 && !path.starts_with("/openapi/v3/")) return Fail(PathNotFound());
     if (registry != known_) Build(registry);
     if (path == kV3) return index_;
-    if (!path.starts_with("/openapi/v3/")) return Fail(PathNotFound());
     const auto found = documents_.find(std::string(path.substr(kV3.size() + 1)));
     if (found == documents_.end()) return Document{.status = 404};
     if (!TakesJson(accept)) return Document{.status = 406};
@@ -86,6 +88,17 @@ class TableOpenApi : public OpenApi {
   }
 
  private:
+  Document ServeV2(std::string_view accept, const std::shared_ptr<const api::Registry>& registry) {
+    if (!TakesJson(accept)) return Document{.status = 406};
+    if (registry != known_to_v2_) {
+      v2_ = Made(WriteOpenApiV2(*registry));
+      v2_.cache_control.clear();
+      v2_.vary = {"Accept-Encoding", "Accept"};
+      known_to_v2_ = registry;
+    }
+    return v2_;
+  }
+
   // Documents of group versions whose resources are still the same ones stay.
   void Build(const std::shared_ptr<const api::Registry>& registry) {
     std::map<std::string, std::vector<const Resource*>> resources;  // by name
@@ -120,7 +133,7 @@ class TableOpenApi : public OpenApi {
     const Object index = std::move(edit).Finish();
     index_ = Made(api::ToJson(index.root()));
     index_.content_type = "text/plain; charset=utf-8";  // as the real server sends it
-    index_.varies = false;
+    index_.vary.clear();
   }
 
   std::mutex mutex_;
@@ -128,6 +141,8 @@ class TableOpenApi : public OpenApi {
   std::map<std::string, std::vector<const Resource*>> resources_;  // guarded by mutex_; of known_
   Document index_;                                                 // guarded by mutex_
   std::map<std::string, Document> documents_;                      // guarded by mutex_; by name
+  std::shared_ptr<const api::Registry> known_to_v2_;               // guarded by mutex_
+  Document v2_;                                                    // guarded by mutex_
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 
 #include "base/file.h"
 #include "in_process_server.h"
@@ -44,6 +45,19 @@ class OpenApiTest : public ::testing::Test {
     request.http_major = 2;
     request.headers.Add("accept", accept);
     if (!etag.empty()) request.headers.Add("if-none-match", etag);
+    const auto pending = server_.Ask(std::move(request), {"admin", {"system:masters"}});
+    Answer answer = pending->Wait(kLimit);
+    pending->Close();
+    return answer;
+  }
+
+  Answer Post(const std::string& target, const std::string& body) {
+    net::Request request;
+    request.method = "POST";
+    request.SetTarget(target);
+    request.http_major = 2;
+    request.headers.Add("content-type", "application/json");
+    request.body = body;
     const auto pending = server_.Ask(std::move(request), {"admin", {"system:masters"}});
     Answer answer = pending->Wait(kLimit);
     pending->Close();
@@ -104,6 +118,92 @@ TEST_F(OpenApiTest, WhatIsReferredToIsThere) {
       ASSERT_TRUE(document["components"]["schemas"].contains(model)) << name << " " << model;
     }
   }
+}
+
+// The operations of a document's paths: "get /api/v1/pods" -> its id.
+std::map<std::string, std::string> Operations(const Json& document) {
+  std::map<std::string, std::string> ids;
+  for (const auto& [path, item] : document["paths"].items()) {
+    for (const auto& [method, operation] : item.items()) {
+      if (operation.is_object()) ids[method + " " + path] = operation["operationId"];
+    }
+  }
+  return ids;
+}
+
+TEST_F(OpenApiTest, VersionTwoHasEverythingInOneDocument) {
+  std::map<std::string, std::string> operations;
+  std::set<std::string> models;
+  for (const auto& [name, url] : Index()) {
+    const Json document = Json::parse(Get(url).body);
+    operations.merge(Operations(document));
+    const Json schemas = document["components"].value("schemas", Json::object());
+    for (const auto& [model, schema] : schemas.items()) models.insert(model);
+  }
+  const Answer answer = Get("/openapi/v2");
+  ASSERT_EQ(answer.status, 200);
+  const Json document = Json::parse(answer.body);
+  EXPECT_EQ(document["swagger"], "2.0");
+  EXPECT_EQ(Operations(document), operations);
+  std::set<std::string> definitions;
+  for (const auto& [model, schema] : document["definitions"].items()) definitions.insert(model);
+  EXPECT_EQ(definitions, models);
+  EXPECT_EQ(answer.body.find("#/components/"), std::string::npos);
+  EXPECT_EQ(Get("/openapi/v2", "*/*", std::string(answer.headers.Get("etag"))).status, 304);
+}
+
+// As kubectl's parser of version 2 takes it: k8s.io/apiextensions-apiserver
+// pkg/controller/openapi/v2/conversion.go.
+TEST_F(OpenApiTest, VersionTwoOfCustomKindsHasWhatItHasWordsFor) {
+  const Json text = {{"type", "string"}};
+  const Json properties = {
+      {"port", {{"x-kubernetes-int-or-string", true}}},
+      {"size", {{"type", "integer"}, {"anyOf", {{{"minimum", 1}}, {{"maximum", -1}}}}}},
+      {"note", {{"type", "string"}, {"nullable", true}}},
+      {"free",
+       {{"type", "object"},
+        {"x-kubernetes-preserve-unknown-fields", true},
+        {"properties", {{"a", text}}}}}};
+  const Json spec = {
+      {"type", "object"}, {"required", {"note", "size"}}, {"properties", properties}};
+  const Json schema = {{"type", "object"}, {"properties", {{"spec", spec}}}};
+  const auto version = [](const char* name, bool storage, const Json& content) {
+    return Json{{"name", name},
+                {"served", true},
+                {"storage", storage},
+                {"schema", {{"openAPIV3Schema", content}}}};
+  };
+  const Json open = {{"type", "object"}, {"x-kubernetes-preserve-unknown-fields", true}};
+  const Json crd = {{"apiVersion", "apiextensions.k8s.io/v1"},
+                    {"kind", "CustomResourceDefinition"},
+                    {"metadata", {{"name", "things.x.example.com"}}},
+                    {"spec",
+                     {{"group", "x.example.com"},
+                      {"scope", "Namespaced"},
+                      {"names", {{"plural", "things"}, {"kind", "Thing"}}},
+                      {"versions", {version("v1", true, schema), version("v2", false, open)}}}}};
+  ASSERT_EQ(Post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd.dump()).status,
+            201);
+  Json definitions;
+  for (int i = 0; i < 200 && !definitions.contains("com.example.x.v1.Thing"); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    definitions = Json::parse(Get("/openapi/v2").body)["definitions"];
+  }
+  ASSERT_TRUE(definitions.contains("com.example.x.v1.Thing"));
+  const Json thing = definitions["com.example.x.v1.Thing"];
+  EXPECT_EQ(thing["properties"]["metadata"]["$ref"],
+            "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
+  const Json want = {{"type", "object"},
+                     {"required", {"size"}},
+                     {"properties",
+                      {{"port", {{"x-kubernetes-int-or-string", true}}},
+                       {"size", {{"type", "integer"}}},
+                       {"note", Json::object()},
+                       {"free", {{"x-kubernetes-preserve-unknown-fields", true}}}}}};
+  EXPECT_EQ(thing["properties"]["spec"], want);
+  const Json whatever = definitions["com.example.x.v2.Thing"];
+  EXPECT_EQ(whatever["type"], "object");
+  EXPECT_FALSE(whatever.contains("properties"));
 }
 
 TEST_F(OpenApiTest, AHashIsForGood) {
