@@ -88,8 +88,11 @@ Amounts AggregateResources(Value spec, const char* side) {
 Amounts PodAmounts(Value pod, const char* side, PodAmountsOptions options) {
   const Value spec = pod["spec"];
   Amounts sum = Aggregate(spec, [&](Value container, std::string_view statuses) {
-    if (options.status && !statuses.empty()) return Effective(pod, container, statuses, side);
-    return ReadAmounts(container["resources"][side]);
+    Amounts amounts = options.status && !statuses.empty()
+                          ? Effective(pod, container, statuses, side)
+                          : ReadAmounts(container["resources"][side]);
+    if (options.unsaid) amounts.insert(options.unsaid->begin(), options.unsaid->end());
+    return amounts;
   });
   for (auto [name, q] : spec["resources"][side].members()) {
     if (IsPodLevelResource(name)) {

@@ -31,6 +31,7 @@ Amounts AggregateResources(Value spec, const char* side);
 struct PodAmountsOptions {
   bool overhead = true;
   bool status = true;  // a resize under way counts with the larger of what it was and will be
+  const Amounts* unsaid = nullptr;  // what counts for a container that says nothing of a resource
 };
 Amounts PodAmounts(Value pod, const char* side, PodAmountsOptions options = {});
 

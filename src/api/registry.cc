@@ -197,6 +197,7 @@ class BuiltinRegistry final : public Registry {
     r.message = &messages_[row.message];
     r.selectable_fields = Get(row.selectable);
     r.storage_version_hash = Get(row.hash);
+    r.storage_name = Get(row.storage);
     const size_t first = subresources_.size();
     for (const auto& s : gen::kSubresources.subspan(row.first_subresource, row.subresource_count)) {
       subresources_.push_back({Get(s.name),

@@ -143,6 +143,12 @@ std::string UnknownConversion(const GroupVersionKind& from, const GroupVersionKi
                      package, to.kind);
 }
 
+std::string Resource::StorageName() const {
+  if (!storage_name.empty()) return std::string(storage_name);
+  return group_version.group.empty() ? std::string(plural)
+                                     : fmt::format("{}.{}", plural, group_version.group);
+}
+
 const Subresource* Resource::FindSubresource(std::string_view name) const {
   for (const Subresource& s : subresources) {
     if (s.name == name) return &s;

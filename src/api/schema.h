@@ -187,12 +187,13 @@ struct Resource {
   // ("spec.nodeName", "status.phase").
   std::span<const std::string_view> selectable_fields;
   std::string_view storage_version_hash;  // discovery's storageVersionHash
-  // Where the objects are kept, if not under "plural.group": kinds served in two groups share one
-  // ("events").
-  std::string_view storage_name;
+  std::string_view storage_name;          // see StorageName, if it is not the usual one
 
   const Subresource* FindSubresource(std::string_view name) const;
   bool HasVerb(std::string_view verb) const;
+  // Where the objects are kept: "pods", "deployments.apps". Kinds served in two groups share one
+  // ("events").
+  std::string StorageName() const;
 };
 
 // The kinds that one lab knows. The built-in registry is a program-wide constant; a server makes a

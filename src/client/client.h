@@ -52,6 +52,8 @@ inline constexpr Gvr kStatefulSets{"apps", "v1", "statefulsets"};
 inline constexpr Gvr kControllerRevisions{"apps", "v1", "controllerrevisions"};
 inline constexpr Gvr kJobs{"batch", "v1", "jobs"};
 inline constexpr Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
+inline constexpr Gvr kCustomResourceDefinitions{"apiextensions.k8s.io", "v1",
+                                                "customresourcedefinitions"};
 inline constexpr Gvr kGpuPools{"sextant.dev", "v1alpha1", "gpupools"};
 
 constexpr int kTransport = 1;  // Error::code of a failure before any answer

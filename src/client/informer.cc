@@ -385,11 +385,16 @@ std::vector<api::Object> Informer::ByIndex(const std::string& index,
 const std::string& Informer::resource_version() const { return impl_->resource_version; }
 const std::optional<Error>& Informer::last_error() const { return impl_->last_error; }
 
-Informer& SharedInformers::For(const InformerOptions& options) {
+SharedInformers::Key SharedInformers::KeyOf(const InformerOptions& options) {
   const Gvr& gvr = options.gvr;
-  std::unique_ptr<Informer>& informer =
-      informers_[{std::string(gvr.group), std::string(gvr.version), std::string(gvr.resource),
-                  options.ns, options.label_selector, options.field_selector}];
+  return {std::string(gvr.group), std::string(gvr.version), std::string(gvr.resource), options.ns,
+          options.label_selector, options.field_selector};
+}
+
+void SharedInformers::Drop(const InformerOptions& options) { informers_.erase(KeyOf(options)); }
+
+Informer& SharedInformers::For(const InformerOptions& options) {
+  std::unique_ptr<Informer>& informer = informers_[KeyOf(options)];
   if (!informer) informer = std::make_unique<Informer>(client_, options);
   return *informer;
 }

@@ -97,13 +97,18 @@ class SharedInformers {
  public:
   explicit SharedInformers(Client& client) : client_(client) {}
   Informer& For(const InformerOptions& options);
+  // Ends this one, if there is one: nobody may hold it any more, nor be called by it now.
+  void Drop(const InformerOptions& options);
   bool synced() const;  // all of them
 
   Client& client() { return client_; }
 
  private:
+  using Key = std::vector<std::string>;
+  static Key KeyOf(const InformerOptions& options);
+
   Client& client_;
-  std::map<std::vector<std::string>, std::unique_ptr<Informer>> informers_;
+  std::map<Key, std::unique_ptr<Informer>> informers_;
 };
 
 }  // namespace sextant::client

@@ -68,18 +68,9 @@ constexpr Row kRows[] = {
     {"clusterrole-aggregation", "clusterrole-aggregation-controller", Make<ClusterRoleAggregation>},
     {"volumeattributesclass-protection-controller", "volumeattributesclass-protection-controller",
      [](Deps deps, const ControllersOptions&) { return MakeAttributesClassProtection(deps); }},
-    {"resourcequota", "resourcequota-controller",
-     [](Deps deps, const ControllersOptions& options) -> std::unique_ptr<Controller> {
-       return std::make_unique<ResourceQuotaController>(deps, options.registries());
-     }},
-    {"namespace", "namespace-controller",
-     [](Deps deps, const ControllersOptions& options) -> std::unique_ptr<Controller> {
-       return std::make_unique<NamespaceController>(deps, options.registries);
-     }},
-    {"garbage-collector-controller", "generic-garbage-collector",
-     [](Deps deps, const ControllersOptions& options) -> std::unique_ptr<Controller> {
-       return std::make_unique<GarbageCollector>(deps, options.registries);
-     }},
+    {"resourcequota", "resourcequota-controller", Make<ResourceQuotaController>},
+    {"namespace", "namespace-controller", Make<NamespaceController>},
+    {"garbage-collector-controller", "generic-garbage-collector", Make<GarbageCollector>},
 };
 
 }  // namespace
@@ -93,11 +84,12 @@ Controllers::Controllers(ControllersOptions options)
       return Pointer(Pointer(), &api::Registry::Builtin());
     };
   }
+  collections_ = std::make_unique<Collections>(informers_, options_.registries);
   for (const Row& row : kRows) {
     const auto& without = options_.without;
     if (std::find(without.begin(), without.end(), row.name) != without.end()) continue;
     client::Client& client = options_.client_for(AccountUser(row.account));
-    controllers_.push_back(row.make({client, informers_}, options_));
+    controllers_.push_back(row.make({client, informers_, *collections_}, options_));
   }
 }
 

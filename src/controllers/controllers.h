@@ -33,7 +33,7 @@ struct ControllersOptions {
   std::string ca_pem;  // for kube-root-ca.crt in every namespace
   // Names as in --controllers ("deployment", "job", ...) that are not to run.
   std::vector<std::string> without;
-  // What the cluster serves: the garbage collector and namespace deletion look after all of it.
+  // What the cluster serves: garbage collection, quotas and namespace deletion look after it all.
   // Null: the built-in kinds.
   Registries registries;
 };
@@ -47,6 +47,7 @@ class Controllers {
  private:
   ControllersOptions options_;
   client::SharedInformers informers_;
+  std::unique_ptr<Collections> collections_;
   std::vector<std::unique_ptr<Controller>> controllers_;
 };
 

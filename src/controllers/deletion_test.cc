@@ -114,6 +114,25 @@ TEST_F(CollectorTest, AnOwnerThatNeverWasIsNoOwner) {
   EXPECT_TRUE(Get("foreign"));
 }
 
+// A kind that goes and comes back in another version is collected as before.
+TEST_F(CollectorTest, KindsComeAndGo) {
+  const auto widget_goes_with_its_owner = [this](Gvr widgets) {
+    const Object root = Map("root", {});
+    cluster.Create(widgets, fmt::format(R"({{"metadata":{{"name":"w","ownerReferences":[{{
+        "apiVersion":"v1","kind":"ConfigMap","name":"root","uid":"{}"}}]}}}})",
+                                        root.uid()));
+    Delete("root", "Background");
+    EXPECT_FALSE(cluster.Get(widgets, {"default", "w"})) << widgets.version;
+  };
+  cluster.Create(client::kCustomResourceDefinitions, testing::WidgetsIn("v1"));
+  widget_goes_with_its_owner({"x.io", "v1", "widgets"});
+  cluster.Delete(client::kCustomResourceDefinitions, {"", "widgets.x.io"});
+  cluster.Advance(1s);
+  ASSERT_FALSE(cluster.Served()->Find({"x.io", "v1"}, "widgets"));
+  cluster.Create(client::kCustomResourceDefinitions, testing::WidgetsIn("v2"));
+  widget_goes_with_its_owner({"x.io", "v2", "widgets"});
+}
+
 TEST_F(CollectorTest, ADeploymentTakesItsSetsAndPodsAlong) {
   for (const char* how : {"Background", "Foreground"}) {
     cluster.Create(client::kDeployments, R"({"metadata":{"name":"web"},"spec":{"replicas":2,

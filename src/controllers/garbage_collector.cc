@@ -15,7 +15,6 @@ using api::Value;
 
 constexpr std::string_view kForeground = "foregroundDeletion";
 constexpr std::string_view kOrphan = "orphan";
-constexpr Gvr kDefinitions = {"apiextensions.k8s.io", "v1", "customresourcedefinitions"};
 
 bool HasFinalizer(const Object& object, std::string_view wanted) {
   return api::Holds(object["metadata"]["finalizers"], wanted);
@@ -45,39 +44,39 @@ struct GarbageCollector::Verdict {
   std::map<std::string, Owner> owners;  // by uid
 };
 
-GarbageCollector::GarbageCollector(Deps deps, Registries registries)
-    : Reconciler(deps, {.component = "garbage-collector-controller", .parallel = 20}),
-      registries_(std::move(registries)) {
-  AddCollections();
-  // A custom resource is served before its definition is told to be established.
-  if (registries_()->Find({kDefinitions.group, kDefinitions.version}, kDefinitions.resource)) {
-    Hear(Use(kDefinitions), [this](const Change&) { AddCollections(); });
-  }
+GarbageCollector::GarbageCollector(Deps deps)
+    : Reconciler(deps, {.component = "garbage-collector-controller", .parallel = 20}) {
+  collections().Follow({.came = [this](const Collection& collection) { Came(collection); },
+                        .gone = [this](const Collection& collection) { Gone(collection); }});
 }
 
-void GarbageCollector::AddCollections() {
-  const std::shared_ptr<const api::Registry> registry = registries_();
-  const size_t before = collections_.size();
-  for (const Collection& collection : CollectionsOf(*registry)) {
-    // Events own nothing, and nothing that matters owns them.
-    if (collection.gvr.resource == "events") continue;
-    const bool known = std::ranges::any_of(collections_, [&](const Collection& c) {
-      return c.gvr.group == collection.gvr.group && c.gvr.resource == collection.gvr.resource;
-    });
-    if (known) continue;
-    collections_.push_back(collection);
-    writers_.push_back(std::make_unique<Writer>(*this, collection.gvr));
-    const size_t index = collections_.size() - 1;
-    Hear(writers_.back()->cache(),
-         [this, index](const Change& change) { OnChange(index, change); });
-  }
-  if (collections_.size() > before) kept_.push_back(registry);
+void GarbageCollector::Came(const Collection& collection) {
+  // Events own nothing, and nothing that matters owns them.
+  if (collection.gvr.resource == "events") return;
+  watched_.push_back(std::unique_ptr<Watched>(new Watched{collection, {*this, collection.gvr}}));
+  Watched& in = *watched_.back();
+  Hear(in.writer.cache(), [this, &in](const Change& change) { OnChange(in, change); });
+}
+
+// Its objects may be there still, in another version: what they own is not judged by this.
+void GarbageCollector::Gone(const Collection& collection) {
+  const auto found = std::ranges::find_if(
+      watched_, [&](const auto& each) { return each->collection.gvr == collection.gvr; });
+  if (found == watched_.end()) return;
+  Watched& in = **found;
+  in.writer.Retire();
+  LetGo(in.writer.cache());
+  std::vector<std::string> uids;
+  for (const auto& [uid, node] : nodes_)
+    if (node.in == &in) uids.push_back(uid);
+  for (const std::string& uid : uids) Forget(uid);
+  watched_.erase(found);
 }
 
 Object GarbageCollector::ObjectOf(std::string_view uid) const {
   const auto node = nodes_.find(std::string(uid));
   if (node == nodes_.end()) return {};
-  Object object = writers_[node->second.collection]->cache().Get(node->second.name);
+  Object object = node->second.in->writer.cache().Get(node->second.name);
   return object.uid() == uid ? object : Object();
 }
 
@@ -91,16 +90,18 @@ std::vector<Object> GarbageCollector::DependentsOf(std::string_view uid) const {
 }
 
 Writer& GarbageCollector::WriterOf(const Object& object) {
-  return *writers_[nodes_.at(std::string(object.uid())).collection];
+  return nodes_.at(std::string(object.uid())).in->writer;
 }
 
-void GarbageCollector::OnChange(size_t collection, const Change& change) {
-  if (change.before && change.before.uid() != change.after.uid()) Forget(change);
+void GarbageCollector::OnChange(Watched& in, const Change& change) {
+  if (change.before && change.before.uid() != change.after.uid()) {
+    Forget(std::string(change.before.uid()));
+  }
   if (!change.after) return;
   const Object& object = change.after;
   const std::string uid(object.uid());
   Node& node = nodes_[uid];
-  node.collection = collection;
+  node.in = &in;
   node.name = change.name();
   std::set<std::string> owners;
   bool look =
@@ -124,8 +125,7 @@ void GarbageCollector::OnChange(size_t collection, const Change& change) {
   if (look) EnqueueUid(uid);
 }
 
-void GarbageCollector::Forget(const Change& change) {
-  const std::string uid(change.before.uid());
+void GarbageCollector::Forget(const std::string& uid) {
   const auto found = nodes_.find(uid);
   if (found == nodes_.end()) return;
   for (const std::string& owner : found->second.owners) {
@@ -195,7 +195,7 @@ void GarbageCollector::Ask(const std::shared_ptr<Verdict>& verdict, Value refere
                            const std::shared_ptr<Join>& join) {
   const std::string uid(reference["uid"].AsString());
   verdict->owners[uid] = Owner::kSolid;
-  const std::shared_ptr<const api::Registry> registry = registries_();
+  const std::shared_ptr<const api::Registry> registry = collections().Registry();
   const api::Resource* resource = registry->FindKind(
       api::GroupVersion::Of(reference["apiVersion"].AsString()), reference["kind"].AsString());
   // A kind that is not served says nothing; a cluster-scoped object cannot be owned from within a
@@ -273,7 +273,7 @@ void GarbageCollector::Delete(const Object& object, std::string propagation, Don
   }
   options.resource_version = now.resource_version();
   const ObjectName name = NameOf(object);
-  const Gvr gvr = collections_[nodes_.at(std::string(object.uid())).collection].gvr;
+  const Gvr gvr = nodes_.at(std::string(object.uid())).in->collection.gvr;
   options.uid = object.uid();
   client().Delete(gvr, name, std::move(options),
                   Guarded([done = std::move(done)](Result<Object> gone) mutable {

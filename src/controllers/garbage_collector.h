@@ -23,24 +23,28 @@ namespace sextant::controllers {
 
 class GarbageCollector : public Reconciler {
  public:
-  GarbageCollector(Deps deps, Registries registries);
+  explicit GarbageCollector(Deps deps);
 
  protected:
   void Reconcile(const ObjectName& key, Done done) override;
 
  private:
+  struct Watched {
+    Collection collection;
+    Writer writer;
+  };
   struct Node {
-    size_t collection = 0;
+    Watched* in = nullptr;
     ObjectName name;
     std::set<std::string> owners;  // uids
   };
   struct Verdict;
   enum class Owner { kSolid, kDangling, kWaiting };
 
-  // The collections that are served and not known yet.
-  void AddCollections();
-  void OnChange(size_t collection, const Change& change);
-  void Forget(const Change& change);
+  void Came(const Collection& collection);
+  void Gone(const Collection& collection);
+  void OnChange(Watched& in, const Change& change);
+  void Forget(const std::string& uid);
   void EnqueueUid(std::string_view uid) { Enqueue({"", std::string(uid)}); }
   // The object as the cache has it; empty if it is not (or no longer) that one.
   api::Object ObjectOf(std::string_view uid) const;
@@ -59,10 +63,7 @@ class GarbageCollector : public Reconciler {
   void RemoveFinalizer(const api::Object& object, std::string_view finalizer, Done done);
   Writer& WriterOf(const api::Object& object);
 
-  const Registries registries_;
-  std::vector<std::shared_ptr<const api::Registry>> kept_;  // those that collections_ points into
-  std::vector<Collection> collections_;
-  std::vector<std::unique_ptr<Writer>> writers_;                       // by collection
+  std::vector<std::unique_ptr<Watched>> watched_;
   std::unordered_map<std::string, Node> nodes_;                        // by uid
   std::unordered_map<std::string, std::set<std::string>> dependents_;  // owner to its dependents
 };

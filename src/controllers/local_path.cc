@@ -93,13 +93,13 @@ void LocalPathProvisioner::SyncClaim(const Object& claim, const std::shared_ptr<
 void LocalPathProvisioner::Provision(const Object& claim, const Object& storage_class,
                                      const std::shared_ptr<Join>& join) {
   if (volumes_.cache().Get({"", VolumeNameOf(claim)})) return;
-  const std::string why = WhyNot(claim);
-  const Object node = nodes_.Get({"", AnnotationOf(claim, kSelectedNode)});
-  if (!why.empty() || !node) {
-    return events().Warning(
-        claim, "ProvisioningFailed",
-        fmt::format("failed to provision volume with StorageClass \"{}\": {}", storage_class.name(),
-                    why.empty() ? "the selected node is gone" : why));
+  const std::string selected = AnnotationOf(claim, kSelectedNode);
+  const Object node = nodes_.Get({"", selected});
+  if (!selected.empty() && !node) return Reschedule(claim, join);
+  if (const std::string why = WhyNot(claim); !why.empty()) {
+    return events().Warning(claim, "ProvisioningFailed",
+                            fmt::format("failed to provision volume with StorageClass \"{}\": {}",
+                                        storage_class.name(), why));
   }
   events().Normal(claim, "Provisioning",
                   fmt::format("External provisioner is provisioning volume for claim \"{}\"",
@@ -110,6 +110,15 @@ void LocalPathProvisioner::Provision(const Object& claim, const Object& storage_
         events().Normal(claim, "ProvisioningSucceeded",
                         fmt::format("Successfully provisioned volume {}", VolumeNameOf(claim)));
       }));
+}
+
+// The selected node is gone: without the annotation the scheduler selects another.
+void LocalPathProvisioner::Reschedule(const Object& claim, const std::shared_ptr<Join>& join) {
+  events().Warning(claim, "ProvisioningFailed",
+                   fmt::format("node \"{}\" not found", AnnotationOf(claim, kSelectedNode)));
+  Editor edit(claim);
+  edit["metadata"]["annotations"].Erase(kSelectedNode);
+  claims_.Update(claims_.Finish(std::move(edit)), join->Piece());
 }
 
 // A released volume of ours goes, by its policy; what is on its disk nobody sees again, for no

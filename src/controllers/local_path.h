@@ -23,6 +23,7 @@ class LocalPathProvisioner : public Reconciler {
   void SyncClaim(const api::Object& claim, const std::shared_ptr<Join>& join);
   void Provision(const api::Object& claim, const api::Object& storage_class,
                  const std::shared_ptr<Join>& join);
+  void Reschedule(const api::Object& claim, const std::shared_ptr<Join>& join);
   void SyncVolume(const api::Object& volume, const std::shared_ptr<Join>& join);
 
   Writer claims_;

@@ -33,7 +33,6 @@ std::string JoinTexts(const std::vector<std::string>& texts) {
 // What one pass over a namespace found.
 struct NamespaceController::Round {
   Object space;
-  std::shared_ptr<const api::Registry> registry;  // keeps the collections' names
   std::vector<Collection> collections;
   std::map<std::string, size_t> remaining;   // by "resource.group"
   std::map<std::string, size_t> finalizers;  // objects by what holds them
@@ -77,9 +76,8 @@ std::vector<Condition> NamespaceController::Round::Conditions() const {
   return all;
 }
 
-NamespaceController::NamespaceController(Deps deps, Registries registries)
+NamespaceController::NamespaceController(Deps deps)
     : Reconciler(deps, {.component = "namespace-controller", .parallel = 8}),
-      registries_(std::move(registries)),
       namespaces_(*this, client::kNamespaces),
       pods_(Use(client::kPods)) {
   Hear(namespaces_.cache(), [this](const Change& change) {
@@ -96,8 +94,7 @@ void NamespaceController::Reconcile(const ObjectName& key, Done done) {
   if (!space || !IsDeleting(space) || !HasFinalizer(space)) return done({});
   auto round = std::make_shared<Round>();
   round->space = space;
-  round->registry = registries_();
-  round->collections = CollectionsOf(*round->registry);
+  round->collections = CollectionsOf(collections().Registry());
   // Pods first: what they need stays until they have ended (OrderedNamespaceDeletion).
   const auto join = JoinThen([this, round, done = std::move(done)](Status) mutable {
     if (round->remaining.empty()) return Others(round, std::move(done));

@@ -14,7 +14,7 @@ namespace sextant::controllers {
 
 class NamespaceController : public Reconciler {
  public:
-  NamespaceController(Deps deps, Registries registries);
+  explicit NamespaceController(Deps deps);
 
  protected:
   void Reconcile(const ObjectName& key, Done done) override;
@@ -29,7 +29,6 @@ class NamespaceController : public Reconciler {
   void Tell(std::shared_ptr<Round> round, Done done);
   void Finalize(const api::Object& space, Done done);
 
-  const Registries registries_;
   Writer namespaces_;
   client::Informer& pods_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "api/pods.h"
 #include "controllers/objects.h"
 
 namespace sextant::controllers {
@@ -99,14 +100,7 @@ void PodGcController::End(const Object& pod, std::string_view reason, std::strin
   Editor edit;
   edit["metadata"].Set("uid", pod.uid());
   edit["status"].Set("phase", "Failed");
-  if (!reason.empty()) {
-    Mut condition = edit["status"]["conditions"].Append();
-    condition.Set("type", "DisruptionTarget");
-    condition.Set("status", "True");
-    condition.Set("reason", reason);
-    condition.Set("message", message);
-    condition.Set("lastTransitionTime", FormatTime(Now()));
-  }
+  if (!reason.empty()) api::AddDisruptionTarget(edit, reason, message, FormatTime(Now()));
   pods_.Patch(pod, client::PatchType::kStrategic, std::move(edit).Finish(), remove, "status");
 }
 

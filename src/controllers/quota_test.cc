@@ -85,6 +85,22 @@ TEST_F(QuotaTest, WorkloadsGetAsManyPodsAsItAllows) {
   EXPECT_EQ(cluster.Pods("web-").size(), 2U);
 }
 
+// Admission refuses what a quota limits and has no count of.
+TEST_F(QuotaTest, CountsKindsThatAreDefinedLater) {
+  constexpr Gvr kWidgets{"x.io", "v1", "widgets"};
+  Quota(R"({"count/widgets.x.io":"1"})");
+  EXPECT_EQ(Status(), R"({"hard":{"count/widgets.x.io":"1"}})");
+  cluster.Create(client::kCustomResourceDefinitions, testing::WidgetsIn("v1"));
+  cluster.Settle();
+  EXPECT_EQ(Status(), R"({"hard":{"count/widgets.x.io":"1"},"used":{"count/widgets.x.io":"0"}})");
+  for (int round = 0; round < 2; ++round) {  // what goes gives back
+    ASSERT_TRUE(cluster.Create(kWidgets, R"({"metadata":{"name":"w"}})"));
+    EXPECT_THAT(Status(), HasSubstr(R"("used":{"count/widgets.x.io":"1"})"));
+    cluster.Delete(kWidgets, {"default", "w"});
+    EXPECT_THAT(Status(), HasSubstr(R"("used":{"count/widgets.x.io":"0"})"));
+  }
+}
+
 class StorageProtectionTest : public ::testing::Test {
  protected:
   StorageProtectionTest() { cluster.AddNode("node-1"); }

@@ -51,28 +51,43 @@ Reconciler::~Reconciler() = default;
 
 client::Informer& Reconciler::Use(Gvr gvr) {
   client::Informer& informer = deps_.informers.For({.gvr = gvr});
-  if (std::find(used_.begin(), used_.end(), &informer) == used_.end()) used_.push_back(&informer);
+  if (std::find(used_.begin(), used_.end(), &informer) == used_.end()) {
+    used_.push_back(&informer);
+    if (!begun_) informer.OnSynced(Guarded([this] { MaybeBegin(); }));
+  }
   return informer;
 }
 
 void Reconciler::Hear(client::Informer& informer, client::ChangeHandler handler) {
-  if (begun_) return subscriptions_.push_back(informer.Subscribe(std::move(handler)));
+  if (begun_) {
+    subscriptions_.emplace_back(&informer, informer.Subscribe(std::move(handler)));
+    return;
+  }
   heard_.emplace_back(&informer, std::move(handler));
 }
 
 void Reconciler::Start() {
-  for (client::Informer* informer : used_) informer->OnSynced(Guarded([this] { MaybeBegin(); }));
-  if (used_.empty()) MaybeBegin();
+  started_ = true;
+  MaybeBegin();
 }
 
 void Reconciler::MaybeBegin() {
-  if (begun_) return;
+  if (!started_ || begun_) return;
   for (client::Informer* informer : used_)
     if (!informer->synced()) return;
   begun_ = true;
   OnStarted();
   for (auto& [informer, handler] : heard_)
-    subscriptions_.push_back(informer->Subscribe(std::move(handler)));
+    subscriptions_.emplace_back(informer, informer->Subscribe(std::move(handler)));
+}
+
+void Reconciler::LetGo(client::Informer& informer) {
+  std::erase(used_, &informer);
+  const auto of_it = [&](const auto& each) { return each.first == &informer; };
+  std::erase_if(heard_, of_it);
+  std::erase_if(subscriptions_, of_it);
+  // It may have been what the others waited for.
+  if (!begun_) loop().Post(Guarded([this] { MaybeBegin(); }));
 }
 
 Writer::Writer(Reconciler& controller, Gvr gvr)
@@ -84,8 +99,18 @@ Writer::Writer(Reconciler& controller, Gvr gvr)
 
 // A Writer goes because its controller does: what waits here must not run on the rest of it.
 Writer::~Writer() {
-  controller_.alive_.reset();
+  if (retired_) return;
+  controller_.alive_.End();
   for (auto& [name, waiter] : waiters_) controller_.loop().Cancel(waiter.timer);
+}
+
+void Writer::Retire() {
+  retired_ = true;
+  subscription_.reset();
+  for (auto& [name, waiter] : std::exchange(waiters_, {})) {
+    controller_.loop().Cancel(waiter.timer);
+    controller_.loop().Post(controller_.Guarded(std::move(waiter.then)));
+  }
 }
 
 client::WriteOptions Writer::Options(std::string subresource) const {
@@ -141,16 +166,15 @@ void Writer::AwaitRevision(const ObjectName& name, const Object& written, Task t
 }
 
 Callback<Object> Writer::WhenShown(ObjectName name, Callback<Object> done) {
-  return [this, alive = std::weak_ptr<bool>(alive_), name = std::move(name),
-          done = std::move(done)](Result<Object> result) mutable {
-    if (!alive.lock()) return;
-    if (!result) return done(std::move(result));
+  return controller_.Guarded([this, alive = std::weak_ptr<bool>(alive_), name = std::move(name),
+                              done = std::move(done)](Result<Object> result) mutable {
+    if (!result || !alive.lock()) return done(std::move(result));  // retired: nothing shows it
     if (name.name.empty()) name.name = result->name();
     const Object written = *result;
     AwaitRevision(name, written, [done = std::move(done), result = std::move(result)]() mutable {
       done(std::move(result));
     });
-  };
+  });
 }
 
 void Writer::Create(Object object, Callback<Object> done) {
@@ -175,21 +199,20 @@ void Writer::Patch(const Object& target, client::PatchType type, Object patch,
 void Writer::Delete(const Object& target, Callback<Object> done, client::DeleteOptions options) {
   const ObjectName name = NameOf(target);
   options.uid = target.uid();
-  controller_.client().Delete(gvr_, name, std::move(options),
-                              [this, alive = std::weak_ptr<bool>(alive_), name, target,
-                               done = std::move(done)](Result<Object> result) mutable {
-                                if (!alive.lock()) return;
-                                if (!result && !IsSilent(result.error()))
-                                  return done(std::move(result));
-                                Await(
-                                    name,
-                                    [this, name, uid = std::string(target.uid())] {
-                                      const Object seen = cache_.Get(name);
-                                      return !seen || seen.uid() != uid ||
-                                             seen["metadata"]["deletionTimestamp"];
-                                    },
-                                    [done = std::move(done), target]() mutable { done(target); });
-                              });
+  controller_.client().Delete(
+      gvr_, name, std::move(options),
+      controller_.Guarded([this, alive = std::weak_ptr<bool>(alive_), name, target,
+                           done = std::move(done)](Result<Object> result) mutable {
+        if (!result && !IsSilent(result.error())) return done(std::move(result));
+        if (!alive.lock()) return done(target);
+        Await(
+            name,
+            [this, name, uid = std::string(target.uid())] {
+              const Object seen = cache_.Get(name);
+              return !seen || seen.uid() != uid || seen["metadata"]["deletionTimestamp"];
+            },
+            [done = std::move(done), target]() mutable { done(target); });
+      }));
 }
 
 }  // namespace sextant::controllers

@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/alive.h"
 #include "client/events.h"
 #include "client/informer.h"
 #include "client/work_queue.h"
@@ -43,9 +44,12 @@ inline client::Callback<api::Object> Ending(Done done) {
   };
 }
 
+class Collections;
+
 struct Deps {
   client::Client& client;              // for writes: made for this controller's own account
   client::SharedInformers& informers;  // for reads: shared by all controllers
+  Collections& collections;            // what is served, for those that look after all of it
 };
 
 // The user name of a controller's account, as kube-controller-manager makes its clients with
@@ -105,20 +109,21 @@ class Reconciler : public Controller {
   // beginning holds up nothing.
   client::Informer& Use(Gvr gvr);
   void Hear(client::Informer& informer, client::ChangeHandler handler);
+  // Before a shared informer goes: nothing of this controller holds it any more.
+  void LetGo(client::Informer& informer);
   void Enqueue(const ObjectName& key) { queue_.Add(key); }
   void EnqueueAfter(const ObjectName& key, Duration delay) { queue_.AddAfter(key, delay); }
 
   // Runs `f` unless this controller is gone by then.
   template <typename F>
   auto Guarded(F f) {
-    return [alive = std::weak_ptr<bool>(alive_), f = std::move(f)](auto&&... args) mutable {
-      if (alive.lock()) f(std::forward<decltype(args)>(args)...);
-    };
+    return alive_.Guard(std::move(f));
   }
   // A Join whose end runs `f` unless this controller is gone by then.
   std::shared_ptr<Join> JoinThen(Done f) { return Join::Make(Guarded(std::move(f))); }
 
   client::Client& client() { return deps_.client; }
+  Collections& collections() { return deps_.collections; }
   client::EventRecorder& events() { return events_; }
   Loop& loop() { return deps_.client.executor(); }
   Time Now() { return loop().clock().Now(); }
@@ -132,13 +137,15 @@ class Reconciler : public Controller {
   client::WorkQueue<ObjectName> queue_;
   std::vector<client::Informer*> used_;
   std::vector<std::pair<client::Informer*, client::ChangeHandler>> heard_;
-  std::vector<std::unique_ptr<client::Subscription>> subscriptions_;
+  std::vector<std::pair<client::Informer*, std::unique_ptr<client::Subscription>>> subscriptions_;
+  bool started_ = false;
   bool begun_ = false;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Alive alive_;
 };
 
 // Writes of one collection. Each answer comes when the collection's informer shows the write (or
-// five seconds later, should it never do so). A member of its Reconciler.
+// five seconds later, should it never do so). A member of its Reconciler; one that goes earlier is
+// retired first.
 class Writer {
  public:
   Writer(Reconciler& controller, Gvr gvr);
@@ -147,6 +154,8 @@ class Writer {
   Writer& operator=(const Writer&) = delete;
 
   client::Informer& cache() { return cache_; }
+  // The collection is gone: what waits for its informer ends.
+  void Retire();
   // By the schema of the collection.
   api::Object Finish(api::Editor edit) const { return std::move(edit).Finish(message_); }
 
@@ -180,6 +189,7 @@ class Writer {
   const Gvr gvr_;
   client::Informer& cache_;
   const api::Message* const message_;
+  bool retired_ = false;
   Waiters waiters_;
   std::unique_ptr<client::Subscription> subscription_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

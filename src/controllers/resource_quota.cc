@@ -1,6 +1,7 @@
 #include "controllers/resource_quota.h"
 
-#include "controllers/collections.h"
+#include <algorithm>
+
 #include "controllers/objects.h"
 
 namespace sextant::controllers {
@@ -48,37 +49,56 @@ bool TracksAny(const QuotaKind& kind, Value names) {
 
 }  // namespace
 
-ResourceQuotaController::ResourceQuotaController(Deps deps,
-                                                 std::shared_ptr<const api::Registry> registry)
-    : Reconciler(deps, {.component = "resourcequota-controller"}),
-      registry_(std::move(registry)),
-      quotas_(*this, kQuotas) {
+ResourceQuotaController::ResourceQuotaController(Deps deps)
+    : Reconciler(deps, {.component = "resourcequota-controller"}), quotas_(*this, kQuotas) {
   Hear(quotas_.cache(), [this](const Change& change) {
     const bool same = change.before && change.after &&
                       Equal(change.before["spec"]["hard"], change.after["spec"]["hard"]);
     if (!same) Enqueue(change.name());
   });
-  for (const Collection& collection : CollectionsOf(*registry_)) {
-    QuotaKind kind(collection.gvr.group, collection.gvr.resource);
-    if (!collection.namespaced || !kind.Counted()) continue;
-    auto counted =
-        std::make_unique<Counted>(Counted{std::move(kind), Use(collection.gvr), nullptr});
-    for (const Updates& row : kUpdates) {
-      if (collection.gvr.group.empty() && row.plural == collection.gvr.resource) {
-        counted->gives_back = row.gives_back;
-      }
+  collections().Follow({.came = [this](const Collection& collection) { Came(collection); },
+                        .gone = [this](const Collection& collection) { Gone(collection); }});
+}
+
+void ResourceQuotaController::Came(const Collection& collection) {
+  QuotaKind kind(collection.gvr.group, collection.gvr.resource);
+  if (!collection.namespaced || !kind.Counted()) return;
+  auto counted = std::make_unique<Counted>(
+      Counted{collection.gvr, std::move(kind), Use(collection.gvr), nullptr});
+  for (const Updates& row : kUpdates) {
+    if (collection.gvr.group.empty() && row.plural == collection.gvr.resource) {
+      counted->gives_back = row.gives_back;
     }
-    Hear(counted->cache,
-         [this, it = counted.get()](const Change& change) { OnChange(*it, change); });
-    counted_.push_back(std::move(counted));
   }
+  const Counted& it = *counted_.emplace_back(std::move(counted));
+  Hear(it.cache, [this, &it](const Change& change) { OnChange(it, change); });
+  it.cache.OnSynced(Guarded([this, kind = it.kind] { EnqueueThose(kind, ""); }));
+}
+
+void ResourceQuotaController::Gone(const Collection& collection) {
+  const auto found =
+      std::ranges::find(counted_, collection.gvr, [](const auto& counted) { return counted->gvr; });
+  if (found == counted_.end()) return;
+  LetGo((*found)->cache);
+  EnqueueThose((*found)->kind, "");
+  counted_.erase(found);
+}
+
+void ResourceQuotaController::EnqueueThose(const QuotaKind& kind, std::string_view ns) {
+  for (const Object& quota : quotas_.cache().List(ns))
+    if (TracksAny(kind, quota["spec"]["hard"])) Enqueue(NameOf(quota));
+}
+
+bool ResourceQuotaController::CanCount(const Object& quota) const {
+  return std::ranges::all_of(counted_, [&](const auto& counted) {
+    return counted->cache.synced() || !TracksAny(counted->kind, quota["spec"]["hard"]);
+  });
 }
 
 void ResourceQuotaController::OnChange(const Counted& counted, const Change& change) {
   if (change.added()) return;
   if (!change.deleted() && (!counted.gives_back || !counted.gives_back(change, Now()))) return;
-  for (const Object& quota : quotas_.cache().List(change.object().ns()))
-    if (TracksAny(counted.kind, quota["status"]["hard"])) Enqueue(NameOf(quota));
+  EnqueueThose(counted.kind, change.object().ns());
 }
 
 Amounts ResourceQuotaController::Usage(const Object& quota) {
@@ -105,6 +125,7 @@ void ResourceQuotaController::Reconcile(const ObjectName& key, Done done) {
   const Object quota = quotas_.cache().Get(key);
   if (!quota) return;
   EnqueueAfter(key, kResync);
+  if (!CanCount(quota)) return;  // comes again when it is
   const Amounts used = Usage(quota);
   const Value status = quota["status"];
   const bool same_limits =

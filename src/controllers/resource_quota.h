@@ -7,15 +7,14 @@
 #include <vector>
 
 #include "api/quota.h"
-#include "api/schema.h"
+#include "controllers/collections.h"
 #include "controllers/reconciler.h"
 
 namespace sextant::controllers {
 
 class ResourceQuotaController : public Reconciler {
  public:
-  // Kinds that are served later, by new CustomResourceDefinitions, are not counted anew.
-  ResourceQuotaController(Deps deps, std::shared_ptr<const api::Registry> registry);
+  explicit ResourceQuotaController(Deps deps);
 
  protected:
   void Reconcile(const ObjectName& key, Done done) override;
@@ -23,16 +22,22 @@ class ResourceQuotaController : public Reconciler {
  private:
   // One collection that quotas can count.
   struct Counted {
+    Gvr gvr;
     api::QuotaKind kind;
     client::Informer& cache;
     bool (*gives_back)(const Change& update, Time now);  // null: only deletions do
   };
 
+  void Came(const Collection& collection);
+  void Gone(const Collection& collection);
+  // The quotas that limit this kind, "" for all namespaces.
+  void EnqueueThose(const api::QuotaKind& kind, std::string_view ns);
   void OnChange(const Counted& counted, const Change& change);
+  // False while a kind that the quota limits has not been listed yet.
+  bool CanCount(const api::Object& quota) const;
   // What the objects of the quota's namespace take of the resources that it limits.
   api::Amounts Usage(const api::Object& quota);
 
-  const std::shared_ptr<const api::Registry> registry_;  // counted_ points into it
   Writer quotas_;
   std::vector<std::unique_ptr<const Counted>> counted_;
 };

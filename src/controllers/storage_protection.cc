@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "api/pods.h"
 #include "controllers/objects.h"
 
 namespace sextant::controllers {
@@ -61,15 +62,13 @@ bool IsShutDown(const Object& pod) {
   return IsDeleting(pod) && grace && grace.AsInt() == 0;
 }
 
-// The claims of a Pod's volumes, by name.
+// The claims that a Pod holds, by name: those of its own no longer than it runs.
 std::vector<std::string> ClaimsOf(const Object& pod) {
   std::vector<std::string> names;
   for (Value volume : pod["spec"]["volumes"].items()) {
-    if (const Value claim = volume["persistentVolumeClaim"]) {
-      names.emplace_back(claim["claimName"].AsString());
-    } else if (volume["ephemeral"] && !IsShutDown(pod)) {
-      names.push_back(fmt::format("{}-{}", pod.name(), volume["name"].AsString()));
-    }
+    if (volume["ephemeral"] && IsShutDown(pod)) continue;
+    if (std::string name = api::ClaimOf(pod, volume); !name.empty())
+      names.push_back(std::move(name));
   }
   return names;
 }

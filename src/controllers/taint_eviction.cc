@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "api/pods.h"
 #include "controllers/objects.h"
 #include "scheduler/affinity.h"
 
@@ -105,12 +106,8 @@ void TaintEvictionController::Evict(const Object& pod, Done done) {
   events().Normal(pod, "TaintManagerEviction",
                   fmt::format("Marking for deletion Pod {}", key.ToString()));
   Editor edit;
-  Mut condition = edit["status"]["conditions"].Append();
-  condition.Set("type", "DisruptionTarget");
-  condition.Set("status", "True");
-  condition.Set("reason", "DeletionByTaintManager");
-  condition.Set("message", "Taint manager: deleting due to NoExecute taint");
-  condition.Set("lastTransitionTime", FormatTime(Now()));
+  api::AddDisruptionTarget(edit, "DeletionByTaintManager",
+                           "Taint manager: deleting due to NoExecute taint", FormatTime(Now()));
   edit["metadata"].Set("uid", pod.uid());
   pods_.Patch(
       pod, client::PatchType::kStrategic, std::move(edit).Finish(),

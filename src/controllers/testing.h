@@ -12,12 +12,16 @@
 
 #include "base/executor.h"
 #include "controllers/controllers.h"
+#include "server/custom_kinds.h"
 #include "server/local_client.h"
 #include "server/served.h"
 #include "server/subresources.h"
 #include "store/store.h"
 
 namespace sextant::controllers::testing {
+
+// The definition of widgets.x.io, served in this version alone.
+std::string WidgetsIn(std::string_view version);
 
 class Cluster : private server::LocalExtras {
  public:
@@ -32,6 +36,8 @@ class Cluster : private server::LocalExtras {
   // Lets scheduler and kubelets do their work until nothing changes any more.
   void Play();
 
+  // What is served, with custom kinds.
+  std::shared_ptr<const api::Registry> Served() const { return registries_->Get(); }
   // As an administrator. Failures fail the test and give an empty object.
   api::Object Create(Gvr gvr, std::string_view json);
   api::Object Get(Gvr gvr, const ObjectName& name);  // empty where there is none
@@ -70,7 +76,8 @@ class Cluster : private server::LocalExtras {
   std::unique_ptr<server::TokenIssuer> tokens_;
   std::unique_ptr<server::Authenticator> authenticator_;
   std::unique_ptr<server::Subresources> subresources_;
-  std::shared_ptr<const api::Registry> registry_;
+  std::unique_ptr<server::RegistrySource> registries_;
+  std::shared_ptr<server::CustomKinds> custom_kinds_;
   std::map<std::string, std::unique_ptr<client::Client>> clients_;
   std::unique_ptr<Controllers> controllers_;
 };

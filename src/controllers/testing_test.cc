@@ -31,6 +31,14 @@ constexpr int kMaxRounds = 200;  // of Play: more means that something never end
 
 }  // namespace
 
+std::string WidgetsIn(std::string_view version) {
+  return fmt::format(R"({{"metadata":{{"name":"widgets.x.io"}},"spec":{{"group":"x.io",
+    "scope":"Namespaced","names":{{"plural":"widgets","singular":"widget","kind":"Widget",
+    "listKind":"WidgetList"}},"versions":[{{"name":"{}","served":true,"storage":true,
+    "schema":{{"openAPIV3Schema":{{"type":"object"}}}}}}]}}}})",
+                     version);
+}
+
 Cluster::Cluster(std::vector<std::string> without)
     : authorizer_(server::DefaultAuthorizer()), tokens_(std::make_unique<NoTokens>()) {
   auto opened = store::Store::Open({}, loop);
@@ -40,9 +48,11 @@ Cluster::Cluster(std::vector<std::string> without)
       server::PipelineParts{*store_, loop, loop, *authorizer_, server::DefaultAdmission()});
   authenticator_ = std::make_unique<server::Authenticator>(*tokens_, *pipeline_);
   subresources_ = std::make_unique<server::Subresources>(*pipeline_, *authenticator_);
-  registry_ = server::ServedRegistry(api::Registry::Builtin(), [](const api::Resource& resource) {
-    return server::ServedByDefault(resource.group_version);
-  });
+  registries_ = std::make_unique<server::RegistrySource>(
+      server::ServedRegistry(api::Registry::Builtin(), [](const api::Resource& resource) {
+        return server::ServedByDefault(resource.group_version);
+      }));
+  custom_kinds_ = server::CustomKinds::Start(*pipeline_, *registries_);
   LoadRoles();
   for (const char* ns : {"default", "kube-system", "kube-node-lease"}) {
     Create(client::kNamespaces, fmt::format(R"({{"metadata":{{"name":"{}"}}}})", ns));
@@ -53,7 +63,7 @@ Cluster::Cluster(std::vector<std::string> without)
   };
   options.ca_pem = "CA";
   options.without = std::move(without);
-  options.registries = [this] { return registry_; };
+  options.registries = [this] { return Served(); };
   controllers_ = std::make_unique<Controllers>(std::move(options));
   controllers_->Start();
   Settle();
@@ -97,7 +107,7 @@ client::Client& Cluster::ClientFor(const std::string& user) {
     who.groups.emplace_back("system:serviceaccounts");
     who.groups.emplace_back("system:serviceaccounts:kube-system");
   }
-  made = server::MakeLocalClient(*pipeline_, *this, who, loop, [this] { return registry_; });
+  made = server::MakeLocalClient(*pipeline_, *this, who, loop, [this] { return Served(); });
   return *made;
 }
 
@@ -131,8 +141,8 @@ Object Cluster::Wait(std::string_view what, std::function<void(client::Callback<
 Object Cluster::Create(Gvr gvr, std::string_view json) {
   Object parsed = Parse(json);
   api::Editor edit(parsed);
-  const api::Resource* resource =
-      api::Registry::Builtin().Find({gvr.group, gvr.version}, gvr.resource);
+  const std::shared_ptr<const api::Registry> served = Served();
+  const api::Resource* resource = served->Find({gvr.group, gvr.version}, gvr.resource);
   CHECK(resource != nullptr);
   edit.Root().Set("apiVersion", resource->group_version.ToString());
   edit.Root().Set("kind", resource->kind);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "api/default_class.h"
+#include "api/pods.h"
 #include "controllers/objects.h"
 #include "scheduler/claims.h"
 
@@ -90,8 +91,8 @@ void VolumeBinder::SyncUnbound(const Object& claim, const Ends& join) {
   const std::string class_name = StorageClassOf(claim);
   const Object storage_class = class_name.empty() ? Object() : classes_.Get({"", class_name});
   const bool delays = DelaysBinding(storage_class);
-  const Object volume = MatchingVolume(volumes_.cache().List(), claim,
-                                       delays ? Where::kNowhereYet : Where::kAnywhere);
+  const VolumeChoice choice = VolumesFor(volumes_.cache().List(), claim);
+  const Object volume = delays ? choice.kept : choice.Best();
   if (volume) return Bind(volume, claim, join);
   if (TakeDefaultClass(claim, join)) return;
   if (delays && !HasAnnotation(claim, kSelectedNode)) {
@@ -156,7 +157,7 @@ void VolumeBinder::TellWaiting(const Object& claim) {
   std::vector<std::string> waiting;
   for (const Object& pod : pods_.List(claim.ns())) {
     if (IsPodTerminal(pod) || !pod["spec"]["nodeName"].AsString().empty()) continue;
-    if (UsesClaim(pod, claim.name())) waiting.emplace_back(pod.name());
+    if (api::UsesClaim(pod, claim.name())) waiting.emplace_back(pod.name());
   }
   if (waiting.empty()) {
     return events().Normal(claim, "WaitForFirstConsumer",

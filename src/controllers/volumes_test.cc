@@ -247,5 +247,17 @@ TEST_F(VolumesTest, WhatTheProvisionerCannotMakeIsTold) {
   EXPECT_THAT(cluster.List(client::kPersistentVolumes), IsEmpty());
 }
 
+TEST_F(VolumesTest, AClaimWhoseNodeIsGoneIsLeftToTheScheduler) {
+  cluster.Create(client::kStorageClasses, kStandard);
+  Claim("data");
+  cluster.Patch(client::kPersistentVolumeClaims, {"default", "data"},
+                fmt::format(R"({{"metadata":{{"annotations":{{"{}":"gone"}}}}}})", kSelectedNode));
+  cluster.Settle();
+  EXPECT_FALSE(HasAnnotation(GetClaim("data"), kSelectedNode));
+  EXPECT_THAT(cluster.Events("data"), Contains("ProvisioningFailed: node \"gone\" not found"));
+  SelectNode("data");
+  EXPECT_EQ(Phase(GetClaim("data")), "Bound");
+}
+
 }  // namespace
 }  // namespace sextant::controllers

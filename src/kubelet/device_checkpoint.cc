@@ -15,6 +15,7 @@ using api::Value;
 
 constexpr size_t kMaxCheckpointBytes = 16 << 20;
 constexpr int kCheckpointMode = 0600;
+constexpr mode_t kFolderMode = 0755;
 
 void WriteAnswer(Mut out, const plugin::ContainerAllocation& answer) {
   for (const auto& [name, value] : answer.envs) out["envs"].Set(name, value);
@@ -113,10 +114,12 @@ void DeviceManager::Load(std::move_only_function<void()> done) {
             path.empty() ? Result<std::string>("") : ReadFile(path, kMaxCheckpointBytes);
         loop.Post([this, alive, text = std::move(text), done = std::move(done)]() mutable {
           if (!*alive) return;
+          loaded_ = true;
           if (text && !text->empty()) Restore(*text);
           if (!text && !text.error().Is("NotFound")) {
             log::Error("kubelet", "device checkpoint: {}", text.error().message);
           }
+          if (dirty_ && !saving_) Write();
           done();
         });
       });
@@ -125,8 +128,18 @@ void DeviceManager::Load(std::move_only_function<void()> done) {
 void DeviceManager::Save(std::move_only_function<void(Status)> done) {
   waiting_for_save_.push_back(std::move(done));
   dirty_ = true;
-  if (!saving_) Write();
+  if (loaded_ && !saving_) Write();  // else it would forget what is on disk
 }
+
+namespace {
+
+// A new node has no folder yet.
+Status WriteCheckpoint(const std::string& path, const std::string& text) {
+  RETURN_IF_ERROR(MakeDirectories(path.substr(0, path.rfind('/')), kFolderMode));
+  return WriteFileAtomic(path, text, kCheckpointMode);
+}
+
+}  // namespace
 
 // One write at a time; changes that come during it go into the next.
 void DeviceManager::Write() {
@@ -136,7 +149,7 @@ void DeviceManager::Write() {
       std::exchange(waiting_for_save_, {}));
   files_.Post([this, alive = alive_, &loop = loop_, path = checkpoint_,
                text = checkpoint_.empty() ? std::string() : Serialise(), waiting] {
-    const Status saved = path.empty() ? Status() : WriteFileAtomic(path, text, kCheckpointMode);
+    const Status saved = path.empty() ? Status() : WriteCheckpoint(path, text);
     loop.Post([this, alive, saved, waiting] {
       if (!*alive) return;
       saving_ = false;

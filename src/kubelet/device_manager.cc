@@ -243,6 +243,7 @@ DeviceManager::~DeviceManager() {
 
 void DeviceManager::Register(std::shared_ptr<plugin::DevicePlugin> plugin) {
   const std::string resource = plugin->resource();
+  const bool known = endpoints_.contains(resource);
   Endpoint& endpoint = endpoints_[resource];
   loop_.Cancel(endpoint.expiry);
   const uint64_t generation = next_generation_++;
@@ -250,11 +251,22 @@ void DeviceManager::Register(std::shared_ptr<plugin::DevicePlugin> plugin) {
   endpoint.expiry = 0;
   endpoint.generation = generation;
   endpoint.listed = false;
-  endpoint.watch = endpoint.plugin->ListAndWatch(
+  endpoint.watch.reset();
+  Recount();
+  if (known) return Listen(resource, generation);
+  Save([this, resource, generation](Status saved) {
+    if (!saved) log::Error("kubelet", "device checkpoint: {}", saved.error().message);
+    Listen(resource, generation);
+  });
+}
+
+void DeviceManager::Listen(const std::string& resource, uint64_t generation) {
+  const auto found = endpoints_.find(resource);
+  if (found == endpoints_.end() || found->second.generation != generation) return;
+  found->second.watch = found->second.plugin->ListAndWatch(
       [this, alive = alive_, resource, generation](const std::vector<plugin::Device>& devices) {
         if (*alive) OnDevices(resource, generation, devices);
       });
-  Recount();
 }
 
 void DeviceManager::OnDevices(const std::string& resource, uint64_t generation,
@@ -287,7 +299,7 @@ void DeviceManager::Gone(const std::string& resource) {
 }
 
 void DeviceManager::Recount() {
-  std::map<std::string, ResourceAmount> now;
+  std::map<std::string, ResourceAmount, std::less<>> now;
   for (const auto& [resource, amount] : amounts_) now[resource] = {};  // once offered: zeros
   for (const auto& [resource, endpoint] : endpoints_) {
     ResourceAmount& amount = now[resource];

@@ -54,14 +54,14 @@ class DeviceManager {
 
   void Load(std::move_only_function<void()> done);
 
-  // A plugin offered `resource` before a restart: until one is back, or the grace is over, Pods
-  // that want it and hold none are refused rather than started without.
-  void Expect(const std::string& resource);
+  // The first plugin for a resource is on disk before it is heard: after a restart, until one is
+  // back or the grace is over, Pods that want the resource and hold none are refused rather than
+  // started without.
   void Register(std::shared_ptr<plugin::DevicePlugin> plugin);
   void Unregister(const std::string& resource);
 
   // Every resource that a plugin has offered, those that are gone with zeros.
-  const std::map<std::string, ResourceAmount>& Resources() const { return amounts_; }
+  const std::map<std::string, ResourceAmount, std::less<>>& Resources() const { return amounts_; }
   // How many devices of `resource` are held; for the node's fit (sanitizeNodeAllocatable).
   int64_t HeldCount(const std::string& resource) const;
 
@@ -87,6 +87,8 @@ class DeviceManager {
   };
   class Job;
 
+  void Expect(const std::string& resource);
+  void Listen(const std::string& resource, uint64_t generation);
   void OnDevices(const std::string& resource, uint64_t generation,
                  const std::vector<plugin::Device>& devices);
   void Gone(const std::string& resource);
@@ -105,9 +107,10 @@ class DeviceManager {
   const std::string checkpoint_;
   const std::function<void()> changed_;
   std::map<std::string, Endpoint> endpoints_;
-  std::map<std::string, ResourceAmount> amounts_;
+  std::map<std::string, ResourceAmount, std::less<>> amounts_;
   std::map<std::string, Containers> pods_;  // by uid
   std::vector<std::move_only_function<void(Status)>> waiting_for_save_;
+  bool loaded_ = false;
   bool saving_ = false;
   bool dirty_ = false;
   uint64_t next_generation_ = 1;

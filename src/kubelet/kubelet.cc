@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/alive.h"
 #include "base/check.h"
 #include "kubelet/admission.h"
 #include "kubelet/device_manager.h"
@@ -25,9 +26,7 @@ class Kubelet::Impl {
  public:
   template <typename F>
   auto Guard(F f) {
-    return [alive = alive_, f = std::move(f)](auto&&... args) mutable {
-      if (*alive) f(std::forward<decltype(args)>(args)...);
-    };
+    return alive_.Guard(std::move(f));
   }
 
   Impl(KubeletParts parts, KubeletOptions options, plugin::Registrar& registrar)
@@ -36,7 +35,7 @@ class Kubelet::Impl {
         registrar_(registrar),
         ips_(options_.pod_cidr) {}
 
-  ~Impl() { *alive_ = false; }
+  ~Impl() { alive_.End(); }
 
   void Start() {
     CHECK(!life_);
@@ -56,8 +55,7 @@ class Kubelet::Impl {
   void Stop() {
     if (!life_) return;
     for (auto& [uid, worker] : life_->workers) worker->PowerOff();
-    *alive_ = false;
-    alive_ = std::make_shared<bool>(true);
+    alive_.End();
     life_.reset();
   }
 
@@ -232,7 +230,7 @@ class Kubelet::Impl {
   plugin::Registrar& registrar_;
   IpPool ips_;
   std::unique_ptr<Life> life_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Alive alive_;
 };
 
 Kubelet::Kubelet(KubeletParts parts, KubeletOptions options)

@@ -27,7 +27,7 @@ class KubeletTest : public ::testing::Test {
   KubeletOptions Options() {
     KubeletOptions options;
     options.node = "worker";
-    options.state_directory = dir_.path();
+    options.state_directory = dir_.path() + "/worker";  // the kubelet makes it
     options.internal_ip = "172.18.0.3";
     options.pod_cidr = "10.244.1.0/24";
     return options;
@@ -418,7 +418,7 @@ TEST_F(KubeletTest, FillsVolumes) {
       {"downwardAPI":{"items":[{"path":"namespace","fieldRef":{"fieldPath":"metadata.namespace"}},
         {"path":"cpus","resourceFieldRef":{"containerName":"c","resource":"limits.cpu"}}]}}]}}])");
   ASSERT_EQ(Phase("web"), "Running");
-  const std::string at = dir_.path() + "/pods/web/volumes";
+  const std::string at = dir_.path() + "/worker/pods/web/volumes";
   EXPECT_EQ(*ReadFile(at + "/api/token", 1000), "token-of-default");
   EXPECT_EQ(*ReadFile(at + "/api/ca.crt", 1000), "CA");
   EXPECT_EQ(*ReadFile(at + "/api/namespace", 1000), "default");
@@ -436,7 +436,8 @@ TEST_F(KubeletTest, HostPathsAreTheNodesOwnDisk) {
     "volumeMounts":[{"name":"etc","mountPath":"/host"}]}],
     "volumes":[{"name":"etc","hostPath":{"path":"/etc"}}])");
   ASSERT_EQ(Phase("web"), "Running");
-  EXPECT_EQ(runtime_.containers["web/c"].spec.mounts[0].host_path, dir_.path() + "/disk/etc");
+  EXPECT_EQ(runtime_.containers["web/c"].spec.mounts[0].host_path,
+            dir_.path() + "/worker/disk/etc");
   AddPod("up", R"("containers":[{"name":"c","image":"x","command":["sh"]}],
     "volumes":[{"name":"etc","hostPath":{"path":"/a/../../../etc"}}])");
   EXPECT_EQ(Phase("up"), "Pending");
@@ -464,7 +465,7 @@ TEST_F(KubeletTest, ConfigMapsOfRunningPodsFollow) {
   put("old");
   AddPod("web", R"("containers":[{"name":"c","image":"x","command":["sh"]}],
     "volumes":[{"name":"v","configMap":{"name":"cm"}}])");
-  const std::string file = dir_.path() + "/pods/web/volumes/v/key";
+  const std::string file = dir_.path() + "/worker/pods/web/volumes/v/key";
   EXPECT_EQ(*ReadFile(file, 100), "old");
   put("new");
   loop_.Advance(kVolumeRefresh);
@@ -615,6 +616,39 @@ TEST_F(KubeletTest, AfterARestartNoPodStartsWithoutItsCards) {
   EXPECT_EQ(api_.Pod("train")["status"]["message"].AsString(),
             "Pod was rejected: Allocate failed due to no healthy devices present; cannot allocate "
             "unhealthy devices nvidia.com/gpu, which is unexpected");
+}
+
+// A plugin may come before the file is read: what the file holds is kept.
+TEST_F(KubeletTest, APluginThatIsEarlyCostsNoCards) {
+  Start();
+  kubelet_->Register(std::make_shared<TestPlugin>(loop_));
+  loop_.RunReady();
+  AddPod("train", Gpu(2, "Always"));
+  const auto before = kubelet_->DevicesInUse();
+  kubelet_.reset();
+  loop_.RunReady();
+  kubelet_ = std::make_unique<Kubelet>(
+      KubeletParts{api_, feed_, runtime_, machine_, loop_, components_}, Options());
+  kubelet_->Start();
+  kubelet_->Register(std::make_shared<TestPlugin>(loop_));
+  loop_.RunReady();
+  kubelet_.reset();
+  Start();
+  EXPECT_EQ(kubelet_->DevicesInUse(), before);
+}
+
+// What somebody else says that the node has is not a plugin's.
+TEST_F(KubeletTest, AResourceWithoutAPluginIsNotWaitedFor) {
+  Start();
+  kubelet_.reset();
+  api::Editor edit(api_.Node("worker"));
+  edit["status"]["capacity"].Set("x.io/thing", "2");
+  edit["status"]["allocatable"].Set("x.io/thing", "2");
+  api_.Put("nodes", api::ToJson(edit.Root().Snapshot()));
+  AddPod("p", R"("containers":[{"name":"c","image":"x","resources":{
+      "limits":{"x.io/thing":"1"},"requests":{"x.io/thing":"1"}}}])");
+  Start();
+  EXPECT_EQ(Phase("p"), "Running") << api_.Pod("p")["status"]["message"].AsString();
 }
 
 // ---- what `kubectl logs` is told

@@ -88,26 +88,22 @@ void NodeReporter::Adopt() {
     is_registered_ = true;
     Report(true);
     Beat();
-    if (KnowsItsDevices()) std::exchange(registered_, nullptr)();
+    if (KnowsItsMachine()) std::exchange(registered_, nullptr)();
   });
 }
 
 void NodeReporter::OnMachine() {
   Changed();
-  if (is_registered_ && registered_ && KnowsItsDevices()) std::exchange(registered_, nullptr)();
+  if (is_registered_ && registered_ && KnowsItsMachine()) std::exchange(registered_, nullptr)();
 }
 
-// A node that comes back had offered more than its machine has of itself: the rest was a plugin's,
-// which comes after the Pods that want it. The device manager's file knows of it only once a device
-// was given away (the real one writes it at each change; with thousands of nodes that is too dear).
-bool NodeReporter::KnowsItsDevices() {
-  std::vector<std::string> offered;
+// A node that comes back had offered what neither its plugins nor its machine, as far as that has
+// been told, have: Pods wait until it has been.
+bool NodeReporter::KnowsItsMachine() const {
+  if (machine_.told()) return true;
   for (auto [name, amount] : node_["status"]["capacity"].members())
-    if (IsExtended(name) && amount.AsString() != "0") offered.emplace_back(name);
-  if (offered.empty()) return true;
-  if (!machine_.told()) return false;
-  for (const std::string& name : offered)
-    if (!machine_.spec().resources.contains(name)) devices_.Expect(name);
+    if (IsExtended(name) && amount.AsString() != "0" && !devices_.Resources().contains(name))
+      return false;
   return true;
 }
 

@@ -32,7 +32,7 @@ inline constexpr int kMaxPods = 110;
 struct NodeFacts {
   const KubeletOptions& options;
   const host::MachineSpec& machine;
-  const std::map<std::string, ResourceAmount>& devices;
+  const std::map<std::string, ResourceAmount, std::less<>>& devices;
   std::string runtime_level;
   std::string boot_id;
 };
@@ -61,7 +61,7 @@ class NodeReporter {
   void Register(Duration wait);
   void Adopt();
   void OnMachine();
-  bool KnowsItsDevices();
+  bool KnowsItsMachine() const;
   void Beat();
   void RenewLease();
   void CreateLease();

@@ -44,7 +44,7 @@ PodWorker::PodWorker(WorkerParts parts, Object pod, std::function<void()> gone)
 }
 
 PodWorker::~PodWorker() {
-  *alive_ = false;
+  alive_.End();
   Loop& loop = parts_.client.executor();
   for (const TimerId timer : {timer_, deadline_, refresh_}) loop.Cancel(timer);
   for (const auto& [name, instance] : instances_) {

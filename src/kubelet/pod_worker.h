@@ -18,6 +18,7 @@
 #include <memory>
 #include <string>
 
+#include "base/alive.h"
 #include "client/events.h"
 #include "kubelet/admission.h"
 #include "kubelet/device_manager.h"
@@ -99,9 +100,7 @@ class PodWorker {
 
   template <typename F>
   auto Guard(F f) {
-    return [alive = alive_, f = std::move(f)](auto&&... args) mutable {
-      if (*alive) f(std::forward<decltype(args)>(args)...);
-    };
+    return alive_.Guard(std::move(f));
   }
 
   // pod_worker.cc
@@ -174,7 +173,7 @@ class PodWorker {
   TimerId deadline_ = 0;
   TimerId refresh_ = 0;
   std::map<std::string, Instance> instances_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Alive alive_;
 };
 
 }  // namespace sextant::kubelet

@@ -28,18 +28,8 @@ std::vector<std::string> OfferedInTunnel(const net::Request& request) {
 }
 
 std::vector<std::string> OfferedInUpgrade(const net::Request& request) {
-  std::vector<std::string> offered;
-  for (std::string_view value : request.headers.GetAll(kVersions)) {
-    for (size_t begin = 0; begin <= value.size();) {
-      const size_t end = std::min(value.find(',', begin), value.size());
-      std::string_view item = value.substr(begin, end - begin);
-      while (item.starts_with(' ')) item.remove_prefix(1);
-      while (item.ends_with(' ')) item.remove_suffix(1);
-      if (!item.empty()) offered.emplace_back(item);
-      begin = end + 1;
-    }
-  }
-  return offered;
+  const std::vector<std::string_view> items = request.headers.Items(kVersions);
+  return {items.begin(), items.end()};
 }
 
 }  // namespace

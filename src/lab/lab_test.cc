@@ -144,7 +144,9 @@ TEST_F(LabTest, DraPoolsWaitForNoPluginResource) {
 TEST_F(LabTest, WaitingEndsWhenItIsTold) {
   StartLab(1);
   const Duration before = clock_.Monotonic();
+  Eventually("its cards", [&] { return Gpus("gpu-lab-worker") == "8"; });
   Merge(client::kGpuPools, {"", "default"}, R"({"spec":{"model":"no-such"}})");
+  Eventually("no card of a model that there is not", [&] { return Gpus("gpu-lab-worker") == "0"; });
   EXPECT_FALSE(lab_->WaitReady(std::chrono::hours(1), [] { return true; }));
   EXPECT_LT(clock_.Monotonic() - before, std::chrono::minutes(1));
 }

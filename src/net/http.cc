@@ -16,20 +16,6 @@ bool IsUnreserved(char c) {
   return IsAlphanumeric(c) || c == '-' || c == '.' || c == '_' || c == '~';
 }
 
-// Calls `take` with each comma-separated item, without the blanks around it.
-template <typename Take>
-void ForEachToken(std::string_view list, Take take) {
-  while (true) {
-    const size_t comma = list.find(',');
-    std::string_view item = list.substr(0, comma);
-    while (!item.empty() && (item.front() == ' ' || item.front() == '\t')) item.remove_prefix(1);
-    while (!item.empty() && (item.back() == ' ' || item.back() == '\t')) item.remove_suffix(1);
-    if (!item.empty()) take(item);
-    if (comma == std::string_view::npos) return;
-    list.remove_prefix(comma + 1);
-  }
-}
-
 }  // namespace
 
 Headers::Headers(std::initializer_list<std::pair<std::string_view, std::string_view>> list) {
@@ -70,12 +56,25 @@ std::vector<std::string_view> Headers::GetAll(std::string_view name) const {
   return out;
 }
 
-bool Headers::HasToken(std::string_view name, std::string_view token) const {
-  bool found = false;
-  for (std::string_view value : GetAll(name)) {
-    ForEachToken(value, [&](std::string_view item) { found |= EqualsIgnoreCase(item, token); });
+std::vector<std::string_view> Headers::Items(std::string_view name) const {
+  std::vector<std::string_view> items;
+  for (std::string_view list : GetAll(name)) {
+    while (true) {
+      const size_t comma = list.find(',');
+      std::string_view item = list.substr(0, comma);
+      while (!item.empty() && (item.front() == ' ' || item.front() == '\t')) item.remove_prefix(1);
+      while (!item.empty() && (item.back() == ' ' || item.back() == '\t')) item.remove_suffix(1);
+      if (!item.empty()) items.push_back(item);
+      if (comma == std::string_view::npos) break;
+      list.remove_prefix(comma + 1);
+    }
   }
-  return found;
+  return items;
+}
+
+bool Headers::HasToken(std::string_view name, std::string_view token) const {
+  return std::ranges::any_of(Items(name),
+                             [&](std::string_view item) { return EqualsIgnoreCase(item, token); });
 }
 
 void Request::SetTarget(std::string as_sent) {
@@ -100,11 +99,8 @@ bool Request::IsWebSocketUpgrade() const {
 }
 
 std::vector<std::string> Request::WebSocketProtocols() const {
-  std::vector<std::string> out;
-  for (std::string_view value : headers.GetAll("sec-websocket-protocol")) {
-    ForEachToken(value, [&](std::string_view item) { out.emplace_back(item); });
-  }
-  return out;
+  const std::vector<std::string_view> items = headers.Items("sec-websocket-protocol");
+  return {items.begin(), items.end()};
 }
 
 Result<std::string> PercentDecode(std::string_view text, bool plus) {

@@ -53,6 +53,8 @@ class Headers {
   // The first value; empty if there is none.
   std::string_view Get(std::string_view name) const;
   std::vector<std::string_view> GetAll(std::string_view name) const;
+  // The comma-separated items of all its values, without the blanks around them.
+  std::vector<std::string_view> Items(std::string_view name) const;
   // True if one of the comma-separated items of `name` equals `token`, ignoring case.
   bool HasToken(std::string_view name, std::string_view token) const;
 

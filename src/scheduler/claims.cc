@@ -1,6 +1,7 @@
 #include "scheduler/claims.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "api/quantity.h"
 #include "api/selector.h"
@@ -85,20 +86,6 @@ bool IsBound(const Object& claim) {
   return HasAnnotation(claim, kBindCompleted) && !claim["spec"]["volumeName"].AsString().empty();
 }
 
-std::vector<std::string> ClaimNames(const Object& pod) {
-  std::vector<std::string> names;
-  for (Value volume : pod["spec"]["volumes"].items()) {
-    const Value claim = volume["persistentVolumeClaim"];
-    if (claim) names.emplace_back(claim["claimName"].AsString());
-  }
-  return names;
-}
-
-bool UsesClaim(const Object& pod, std::string_view claim) {
-  const std::vector<std::string> names = ClaimNames(pod);
-  return std::ranges::find(names, claim) != names.end();
-}
-
 ObjectName ClaimOfVolume(const Object& volume) {
   const Value ref = volume["spec"]["claimRef"];
   return {std::string(ref["namespace"].AsString()), std::string(ref["name"].AsString())};
@@ -143,23 +130,25 @@ std::string WhyUnfit(const Object& volume, const Object& claim) {
   return {};
 }
 
-Object MatchingVolume(const std::vector<Object>& volumes, const Object& claim, Where where,
-                      Value node) {
-  Object best;
+bool AsksForLess(const Object& claim, const Object& other) {
+  return std::pair(RequestOf(claim), claim.name()) < std::pair(RequestOf(other), other.name());
+}
+
+VolumeChoice VolumesFor(const std::vector<Object>& volumes, const Object& claim) {
+  VolumeChoice found;
   for (const Object& volume : volumes) {
     if (IsBoundTo(volume, claim)) {
       const bool fits = !IsGoing(volume) && ModeOf(volume) == ModeOf(claim) &&
                         !(CapacityOf(volume) < RequestOf(claim));
-      if (fits) return volume;
-      continue;
+      if (fits) return {volume, {}};
+    } else if (IsFreeFor(volume, claim) && WhyUnfit(volume, claim).empty()) {
+      found.free.push_back(volume);
     }
-    if (where == Where::kNowhereYet || !IsFreeFor(volume, claim) ||
-        !WhyUnfit(volume, claim).empty())
-      continue;
-    if (where == Where::kOnNode && !IsUsableOn(volume, node)) continue;
-    if (!best || CapacityOf(volume) < CapacityOf(best)) best = volume;
   }
-  return best;
+  std::ranges::sort(found.free, [](const Object& a, const Object& b) {
+    return std::pair(CapacityOf(a), a.name()) < std::pair(CapacityOf(b), b.name());
+  });
+  return found;
 }
 
 }  // namespace sextant::scheduler

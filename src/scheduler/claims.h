@@ -30,9 +30,6 @@ bool DelaysBinding(const api::Object& storage_class);
 bool Provisions(const api::Object& storage_class);
 // Whether the claim has its volume, and the binder has said so.
 bool IsBound(const api::Object& claim);
-// Names of the claims that a Pod's volumes use.
-std::vector<std::string> ClaimNames(const api::Object& pod);
-bool UsesClaim(const api::Object& pod, std::string_view claim);
 
 // The claim that a volume's claimRef names; empty name: none.
 client::ObjectName ClaimOfVolume(const api::Object& volume);
@@ -44,14 +41,18 @@ void SetClaimReference(api::Mut ref, const api::Object& claim);
 // The volume with the claim's reference, marked as bound by us unless it was kept free for it.
 api::Object BoundToClaim(const api::Object& volume, const api::Object& claim);
 
-enum class Where {
-  kAnywhere,
-  kNowhereYet,  // only a volume that is kept free for this claim
-  kOnNode,      // one that can be used on the node
+// Whether the claim asks for less storage than the other; among equals the name decides.
+bool AsksForLess(const api::Object& claim, const api::Object& other);
+
+// The volumes that can serve a claim.
+struct VolumeChoice {
+  api::Object kept;               // kept free for it, then no other will do
+  std::vector<api::Object> free;  // that anybody may take, the smallest first
+
+  // Empty where there is none.
+  api::Object Best() const { return kept || free.empty() ? kept : free.front(); }
 };
-// The smallest free volume that fits.
-api::Object MatchingVolume(const std::vector<api::Object>& volumes, const api::Object& claim,
-                           Where where, api::Value node = {});
+VolumeChoice VolumesFor(const std::vector<api::Object>& volumes, const api::Object& claim);
 // Whether the volume can be used on the node.
 bool IsUsableOn(const api::Object& volume, api::Value node);
 

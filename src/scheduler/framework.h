@@ -71,6 +71,7 @@ struct ClusterEvent {
   api::Object node_before;                    // empty: it is new
   std::shared_ptr<const PodInfo> pod;         // as it is now; null: gone
   std::shared_ptr<const PodInfo> pod_before;  // null: it came to its node
+  int64_t up_to_priority = INT64_MAX;         // Pods of more than this care nothing for it
   bool storage = false;  // a claim, a volume or a storage class is another than before
 };
 

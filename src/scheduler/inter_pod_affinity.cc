@@ -57,7 +57,7 @@ class InterPodAffinity : public Plugin {
         cluster.PodsWithAffinity().empty()) {
       return {};
     }
-    Known known{Resolved(pod.affinity), Space(pod), {}, {}, {}};
+    Known known{Resolved(state.pod), Space(pod), {}, {}, {}};
     for (const auto& [uid, placed] : cluster.PodsWithAffinity()) {
       if (placed.on_known_node()) CountExisting(known, pod, *placed.pod, *placed.node, 1);
     }
@@ -94,7 +94,7 @@ class InterPodAffinity : public Plugin {
 
   bool MayHelp(const ClusterEvent& event,
                const std::shared_ptr<const PodInfo>& pod) const override {
-    const std::shared_ptr<const AffinityTerms> terms = Resolved(pod->affinity);
+    const std::shared_ptr<const AffinityTerms> terms = Resolved(pod);
     if (event.node) return NodeMayHelp(event, *pod, *terms);
     const PodInfo* now = event.pod.get();
     const PodInfo* before = event.pod_before.get();
@@ -119,7 +119,7 @@ class InterPodAffinity : public Plugin {
     if (!own && cluster.PodsWithAffinity().empty()) return false;
     TopologyCounts scores;
     if (own) {
-      const auto terms = Resolved(pod.affinity);
+      const auto terms = Resolved(state.pod);
       EachPod(cluster, {&terms->preferred, &terms->preferred_anti},
               [&](const PodInfo& other, const NodeInfo& node) {
                 Weigh(scores, terms->preferred, other, {}, node, 1);
@@ -169,7 +169,7 @@ class InterPodAffinity : public Plugin {
   // Selectors of namespaces become names, unless they select every namespace.
   void Resolve(std::vector<AffinityTerm>& terms) const {
     for (AffinityTerm& term : terms) {
-      if (term.namespace_selector.IsNothing() || term.namespace_selector.Empty()) continue;
+      if (!term.selects_namespaces()) continue;
       for (const api::Object& space : namespaces_.List()) {
         if (term.namespace_selector.Matches(space["metadata"]["labels"])) {
           term.namespaces.emplace(space.name());
@@ -178,8 +178,10 @@ class InterPodAffinity : public Plugin {
       term.namespace_selector = LabelSelector::Nothing();
     }
   }
-  std::shared_ptr<const AffinityTerms> Resolved(const AffinityTerms& terms) const {
-    auto out = std::make_shared<AffinityTerms>(terms);
+  // The Pod's own where there is nothing to resolve.
+  std::shared_ptr<const AffinityTerms> Resolved(const std::shared_ptr<const PodInfo>& pod) const {
+    if (!pod->affinity.selects_namespaces()) return {pod, &pod->affinity};
+    auto out = std::make_shared<AffinityTerms>(pod->affinity);
     for (auto* list : {&out->required, &out->required_anti, &out->preferred, &out->preferred_anti})
       Resolve(*list);
     return out;

@@ -12,6 +12,7 @@ std::shared_ptr<const PodInfo> MakePodInfo(api::Object pod) {
   if (auto started = ParseTime(pod["status"]["startTime"].AsString())) info->started = *started;
   info->deleting = static_cast<bool>(pod["metadata"]["deletionTimestamp"]);
   info->affinity = ReadAffinityTerms(pod);
+  info->spread = ReadSpreadConstraints(pod);
   info->requests = PodRequests(pod.root());
   info->non_zero = NonZeroRequests(pod.root());
   for (const char* list : {"containers", "initContainers"}) {

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "scheduler/pod_affinity.h"
 #include "scheduler/resources.h"
+#include "scheduler/spread.h"
 
 namespace sextant::scheduler {
 
@@ -25,6 +26,7 @@ struct PodInfo {
   Resources non_zero;
   std::vector<std::string> host_ports;  // "TCP/0.0.0.0/80"
   AffinityTerms affinity;
+  SpreadConstraints spread;
 
   api::Value labels() const { return pod["metadata"]["labels"]; }
 };

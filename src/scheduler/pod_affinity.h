@@ -22,6 +22,10 @@ struct AffinityTerm {
   std::string topology_key;
   int64_t weight = 0;  // of a preferred term
 
+  // By their labels, and not all.
+  bool selects_namespaces() const {
+    return !namespace_selector.IsNothing() && !namespace_selector.Empty();
+  }
   // A Pod of namespace `ns`, whose own labels are `namespace_labels`.
   bool Matches(std::string_view ns, api::Value namespace_labels, api::Value pod_labels) const;
 };
@@ -32,6 +36,12 @@ struct AffinityTerms {
   std::vector<AffinityTerm> preferred;
   std::vector<AffinityTerm> preferred_anti;
 
+  bool selects_namespaces() const {
+    for (const auto* list : {&required, &required_anti, &preferred, &preferred_anti})
+      for (const AffinityTerm& term : *list)
+        if (term.selects_namespaces()) return true;
+    return false;
+  }
   bool empty() const {
     return required.empty() && required_anti.empty() && preferred.empty() && preferred_anti.empty();
   }

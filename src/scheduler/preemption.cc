@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "api/conditions.h"
+#include "api/pods.h"
 
 namespace sextant::scheduler {
 namespace {
@@ -21,7 +22,8 @@ bool MoreImportant(const PodPtr& a, const PodPtr& b) {
 // Ended by a preemption that is still under way.
 bool IsGoing(const PodInfo& pod) {
   if (!pod.deleting) return false;
-  const api::Value target = api::FindCondition(pod.pod["status"]["conditions"], kDisruptionTarget);
+  const api::Value target =
+      api::FindCondition(pod.pod["status"]["conditions"], api::kDisruptionTarget);
   return target["status"].AsString() == "True" && target["reason"].AsString() == kPreemptedReason;
 }
 
@@ -41,34 +43,15 @@ auto CostOf(const Victims& victims) {
                     -earliest.time_since_epoch());
 }
 
-// A budget as it is used up while Pods go in thought.
-struct Budget {
-  const api::Object* object;
-  api::LabelSelector selector;
-  int64_t left = 0;
-
-  bool Covers(const PodInfo& pod) const {
-    return object->ns() == pod.pod.ns() && selector.Matches(pod.labels()) &&
-           // Its eviction has been allowed already.
-           !(*object)["status"]["disruptedPods"].Has(pod.pod.name());
-  }
-};
-
 // Takes out of `pods` those whose going would violate a budget, as long as all before them go too.
-Pods TakeViolating(Pods& pods, const std::vector<api::Object>& objects) {
-  std::vector<Budget> budgets;
-  for (const api::Object& object : objects) {
-    auto selector = api::LabelSelector::From(object["spec"]["selector"]);
-    // One that selects everything covers nothing here.
-    if (!selector || selector->Empty()) continue;
-    budgets.push_back(
-        {&object, *std::move(selector), object["status"]["disruptionsAllowed"].AsInt()});
-  }
+Pods TakeViolating(Pods& pods, const std::vector<Budget>& budgets) {
+  std::vector<int64_t> left;
+  for (const Budget& budget : budgets) left.push_back(budget.left);
   Pods violating;
   std::erase_if(pods, [&](const PodPtr& pod) {
     bool violates = false;
-    for (Budget& budget : budgets)
-      if (budget.Covers(*pod) && --budget.left < 0) violates = true;
+    for (size_t i = 0; i < budgets.size(); ++i)
+      if (budgets[i].Covers(*pod) && --left[i] < 0) violates = true;
     if (violates) violating.push_back(pod);
     return violates;
   });
@@ -76,6 +59,30 @@ Pods TakeViolating(Pods& pods, const std::vector<api::Object>& objects) {
 }
 
 }  // namespace
+
+bool Budget::Covers(const PodInfo& pod) const {
+  return object.ns() == pod.pod.ns() && selector.Matches(pod.labels()) &&
+         // Its eviction has been allowed already.
+         !object["status"]["disruptedPods"].Has(pod.pod.name());
+}
+
+std::vector<Budget> ReadBudgets(const std::vector<api::Object>& objects) {
+  std::vector<Budget> budgets;
+  for (const api::Object& object : objects) {
+    auto selector = api::LabelSelector::From(object["spec"]["selector"]);
+    // One that selects everything covers nothing here.
+    if (!selector || selector->Empty()) continue;
+    budgets.push_back(
+        {object, *std::move(selector), object["status"]["disruptionsAllowed"].AsInt()});
+  }
+  return budgets;
+}
+
+size_t CandidatesWanted(size_t nodes) {
+  constexpr size_t kAtLeast = 100;
+  constexpr size_t kPercent = 10;
+  return std::min(nodes, std::max(kAtLeast, nodes * kPercent / 100));
+}
 
 std::string PreemptionSearch::NotEligible(const PodInfo& pod) const {
   if (pod.pod["spec"]["preemptionPolicy"].AsString() == "Never") {
@@ -130,6 +137,17 @@ Victims PreemptionSearch::VictimsOn(const CycleState& original, const NodeInfo& 
   return victims;
 }
 
+// Nodes that refuse the Pod only for what stands on them.
+std::vector<const NodeInfo*> PreemptionSearch::Promising() const {
+  std::vector<const NodeInfo*> nodes;
+  for (const auto& [name, node] : cluster.nodes()) {
+    const auto refused = diagnosis.nodes.find(name);
+    if (refused != diagnosis.nodes.end() && refused->second.code == Code::kUnschedulable)
+      nodes.push_back(&node);
+  }
+  return nodes;
+}
+
 Preemption PreemptionSearch::Find(const CycleState& state) const {
   Preemption best;
   if (std::string why = NotEligible(*state.pod); !why.empty()) {
@@ -137,20 +155,27 @@ Preemption PreemptionSearch::Find(const CycleState& state) const {
     best.tried = false;
     return best;
   }
-  Victims least;
   Diagnosis tried;
-  for (const auto& [name, node] : cluster.nodes()) {
-    const auto refused = diagnosis.nodes.find(name);
-    Verdict verdict = Verdict::RejectForGood("Preemption is not helpful for scheduling");
-    if (refused != diagnosis.nodes.end() && refused->second.code == Code::kUnschedulable) {
-      Victims victims = VictimsOn(state, node, verdict);
-      if (verdict.ok() && !victims.pods.empty() &&
-          (best.node.empty() || CostOf(victims) < CostOf(least))) {
-        best.node = name;
-        least = std::move(victims);
-      }
+  for (const auto& [name, node] : cluster.nodes())
+    tried.nodes[name] = Verdict::RejectForGood("Preemption is not helpful for scheduling");
+  const std::vector<const NodeInfo*> nodes = Promising();
+  const size_t wanted = CandidatesWanted(nodes.size());
+  const size_t first = nodes.empty() ? 0 : random.Below(nodes.size());
+  Victims least;
+  size_t found = 0;
+  bool spares_budgets = false;  // one of those found does
+  for (size_t i = 0; i < nodes.size() && (found < wanted || !spares_budgets); ++i) {
+    const NodeInfo& node = *nodes[(first + i) % nodes.size()];
+    Verdict verdict;
+    Victims victims = VictimsOn(state, node, verdict);
+    if (!verdict.ok()) tried.nodes[node.name] = std::move(verdict);
+    if (victims.pods.empty()) continue;
+    ++found;
+    spares_budgets = spares_budgets || victims.violations == 0;
+    if (best.node.empty() || CostOf(victims) < CostOf(least)) {
+      best.node = node.name;
+      least = std::move(victims);
     }
-    if (!verdict.ok()) tried.nodes[name] = std::move(verdict);
   }
   best.victims = std::move(least.pods);
   if (best.node.empty()) best.message = "preemption: " + FitError(tried, cluster.nodes().size());

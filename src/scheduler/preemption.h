@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "api/selector.h"
+#include "base/random.h"
 #include "scheduler/diagnosis.h"
 #include "scheduler/framework.h"
 
@@ -28,23 +30,39 @@ struct Victims {
   size_t violations = 0;                             // of disruption budgets
 };
 
+// A PodDisruptionBudget.
+struct Budget {
+  api::Object object;
+  api::LabelSelector selector;
+  int64_t left = 0;
+
+  bool Covers(const PodInfo& pod) const;
+};
+// Those that can cover a Pod.
+std::vector<Budget> ReadBudgets(const std::vector<api::Object>& objects);
+
+// Of `nodes` that eviction may help, so many nodes with victims are enough to choose from
+// (minCandidateNodesPercentage 10, minCandidateNodesAbsolute 100).
+size_t CandidatesWanted(size_t nodes);
+
 struct PreemptionSearch {
   const ClusterState& cluster;
   const Framework& framework;
   const Diagnosis& diagnosis;
   const FilterFunction& filter;
-  const std::vector<api::Object>& budgets;  // PodDisruptionBudgets
-  const NodeInfo* nominated = nullptr;      // the node that an earlier preemption is freeing
+  const std::vector<Budget>& budgets;
+  Random& random;                       // says where among the nodes the search begins
+  const NodeInfo* nominated = nullptr;  // the node that an earlier preemption is freeing
 
   Preemption Find(const CycleState& state) const;
 
  private:
   std::string NotEligible(const PodInfo& pod) const;
+  std::vector<const NodeInfo*> Promising() const;
   Victims VictimsOn(const CycleState& state, const NodeInfo& node, Verdict& verdict) const;
 };
 
-// The condition that a victim gets before it is deleted.
-inline constexpr const char* kDisruptionTarget = "DisruptionTarget";
+// Why a victim is a DisruptionTarget before it is deleted.
 inline constexpr const char* kPreemptedReason = "PreemptionByScheduler";
 
 }  // namespace sextant::scheduler

@@ -139,6 +139,7 @@ void SchedulingQueue::OnEvent(const ClusterEvent& event, Duration now) {
   std::vector<Entry*> woken;
   for (const std::string& uid : unschedulable_) {
     Entry& entry = entries_.at(uid);
+    if (entry.pod->priority > event.up_to_priority) continue;
     const auto helps = [&](const Plugin* plugin) { return plugin->MayHelp(event, entry.pod); };
     if (entry.refused_by.empty() ||
         std::any_of(entry.refused_by.begin(), entry.refused_by.end(), helps)) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "api/amounts.h"
 #include "api/quantity.h"
 
 namespace sextant::scheduler {
@@ -15,66 +16,28 @@ auto Find(const std::vector<std::pair<std::string, int64_t>>& list, std::string_
       [](const auto& entry, std::string_view key) { return entry.first < key; });
 }
 
-void Put(Resources& out, std::string_view name, Value amount) {
-  auto quantity = api::Quantity::Parse(amount.IsInt() ? std::to_string(amount.AsInt())
-                                                      : std::string(amount.AsString()));
-  if (!quantity) return;
-  if (name == "cpu") {
-    out.milli_cpu = quantity->MilliValue();
-  } else if (name == "memory") {
-    out.memory = quantity->Value();
-  } else if (name == "ephemeral-storage") {
-    out.ephemeral_storage = quantity->Value();
-  } else if (name == "pods") {
-    out.pods = quantity->Value();
-  } else {
-    out.SetScalar(name, quantity->Value());
-  }
-}
-
-Resources ContainerRequests(Value container, bool defaults) {
-  Resources out = ReadResources(container["resources"]["requests"]);
-  out.pods = 0;
-  if (defaults) {
-    if (!container["resources"]["requests"].Has("cpu")) out.milli_cpu = kDefaultMilliCpu;
-    if (!container["resources"]["requests"].Has("memory")) out.memory = kDefaultMemory;
+Resources FromAmounts(const api::Amounts& amounts) {
+  Resources out;
+  for (const auto& [name, quantity] : amounts) {
+    if (name == "cpu") {
+      out.milli_cpu = quantity.MilliValue();
+    } else if (name == "memory") {
+      out.memory = quantity.Value();
+    } else if (name == "ephemeral-storage") {
+      out.ephemeral_storage = quantity.Value();
+    } else if (name == "pods") {
+      out.pods = quantity.Value();
+    } else {
+      out.SetScalar(name, quantity.Value());
+    }
   }
   return out;
 }
 
-Resources Effective(Value pod, bool defaults) {
-  const Value spec = pod["spec"];
-  Resources total;
-  for (Value container : spec["containers"].items()) {
-    total.Add(ContainerRequests(container, defaults));
-  }
-  // Sidecars started so far run beside every later step and beside the containers.
-  Resources sidecars;
-  Resources steps;
-  for (Value init : spec["initContainers"].items()) {
-    Resources step = ContainerRequests(init, defaults);
-    if (init["restartPolicy"].AsString() == "Always") {
-      sidecars.Add(step);
-      total.Add(step);
-      step = sidecars;
-    } else {
-      step.Add(sidecars);
-    }
-    steps.RaiseTo(step);
-  }
-  total.RaiseTo(steps);
-  // Pod-level requests replace the sum for CPU and memory.
-  const Value pod_level = spec["resources"]["requests"];
-  if (pod_level) {
-    const Resources said = ReadResources(pod_level);
-    if (pod_level.Has("cpu")) total.milli_cpu = said.milli_cpu;
-    if (pod_level.Has("memory")) total.memory = said.memory;
-  }
-  Resources overhead = ReadResources(spec["overhead"]);
-  overhead.pods = 0;
-  total.Add(overhead);
-  total.pods = 1;
-  return total;
+Resources Requests(Value pod, const api::Amounts* unsaid) {
+  Resources out = FromAmounts(api::PodAmounts(pod, "requests", {.unsaid = unsaid}));
+  out.pods = 1;
+  return out;
 }
 
 }  // namespace
@@ -110,21 +73,14 @@ void Resources::Subtract(const Resources& other) {
   for (const auto& [name, amount] : other.scalars) SetScalar(name, Scalar(name) - amount);
 }
 
-void Resources::RaiseTo(const Resources& other) {
-  milli_cpu = std::max(milli_cpu, other.milli_cpu);
-  memory = std::max(memory, other.memory);
-  ephemeral_storage = std::max(ephemeral_storage, other.ephemeral_storage);
-  pods = std::max(pods, other.pods);
-  for (const auto& [name, amount] : other.scalars) SetScalar(name, std::max(Scalar(name), amount));
-}
+Resources ReadResources(Value list) { return FromAmounts(api::ReadAmounts(list)); }
 
-Resources ReadResources(Value list) {
-  Resources out;
-  for (auto [name, amount] : list.members()) Put(out, name, amount);
-  return out;
-}
+Resources PodRequests(Value pod) { return Requests(pod, nullptr); }
 
-Resources PodRequests(Value pod) { return Effective(pod, false); }
-Resources NonZeroRequests(Value pod) { return Effective(pod, true); }
+Resources NonZeroRequests(Value pod) {
+  static const api::Amounts defaults = {{"cpu", api::Quantity::ParseOrZero(kDefaultCpu)},
+                                        {"memory", api::Quantity::ParseOrZero(kDefaultMemory)}};
+  return Requests(pod, &defaults);
+}
 
 }  // namespace sextant::scheduler

@@ -15,8 +15,8 @@ namespace sextant::scheduler {
 
 // kube-scheduler's defaults for Pods that request nothing, used for scores only
 // (pkg/scheduler/util/pod_resources.go).
-inline constexpr int64_t kDefaultMilliCpu = 100;
-inline constexpr int64_t kDefaultMemory = 200 * 1024 * 1024;
+inline constexpr std::string_view kDefaultCpu = "100m";
+inline constexpr std::string_view kDefaultMemory = "200Mi";
 
 struct Resources {
   int64_t milli_cpu = 0;
@@ -29,8 +29,6 @@ struct Resources {
   void SetScalar(std::string_view name, int64_t amount);
   void Add(const Resources& other);
   void Subtract(const Resources& other);
-  // Each field the larger of the two.
-  void RaiseTo(const Resources& other);
   bool operator==(const Resources&) const = default;
 };
 
@@ -38,8 +36,7 @@ struct Resources {
 // validated what it stored.
 Resources ReadResources(api::Value list);
 
-// What a Pod takes from a node: max(sum of containers and sidecars, each init step) + overhead
-// (component-helpers/resource: PodRequests). `pods` is 1.
+// What a Pod takes from a node (api::PodAmounts). `pods` is 1.
 Resources PodRequests(api::Value pod);
 // The same with the defaults above for containers that request nothing.
 Resources NonZeroRequests(api::Value pod);

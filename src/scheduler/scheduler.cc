@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "api/conditions.h"
+#include "api/pods.h"
 #include "base/log.h"
 #include "scheduler/claims.h"
 
@@ -28,6 +29,10 @@ bool IsTerminal(const Object& pod) {
 }
 
 bool HasNode(const Object& pod) { return !pod["spec"]["nodeName"].AsString().empty(); }
+
+std::string_view NominatedIn(const Object& pod) {
+  return pod["status"]["nominatedNodeName"].AsString();
+}
 
 size_t FeasibleWanted(size_t nodes) {
   if (nodes < kMinFeasible) return nodes;
@@ -85,16 +90,8 @@ Scheduler::Scheduler(client::Client& client, client::SharedInformers& informers,
 }
 
 Scheduler::~Scheduler() {
-  *alive_ = false;
+  alive_.End();
   client_.executor().Cancel(timer_);
-}
-
-// Runs `f` unless this scheduler is gone by then.
-template <typename F>
-auto Scheduler::Guarded(F f) {
-  return [alive = alive_, f = std::move(f)](auto&&... args) mutable {
-    if (*alive) f(std::forward<decltype(args)>(args)...);
-  };
 }
 
 Duration Scheduler::Now() const { return client_.executor().clock().Monotonic(); }
@@ -142,14 +139,21 @@ void Scheduler::OnPod(const client::Change& change) {
 void Scheduler::PodGone(std::string_view uid) {
   queue_.Remove(uid);
   assumed_.erase(std::string(uid));
-  nominated_.erase(std::string(uid));
-  if (PodPtr gone = cluster_.Unplace(uid)) Happened({.pod_before = std::move(gone)});
+  PodPtr nominated = nominations_.Drop(uid);
+  if (PodPtr gone = cluster_.Unplace(uid)) return Happened({.pod_before = std::move(gone)});
+  if (nominated) RoomIsFree(std::move(nominated));
+}
+
+// Pods of its priority or less took it for one that is on its node already.
+void Scheduler::RoomIsFree(PodPtr pod) {
+  const int64_t priority = pod->priority;
+  Happened({.pod_before = std::move(pod), .up_to_priority = priority});
 }
 
 void Scheduler::PodAssigned(const Object& pod) {
   PodPtr info = MakePodInfo(pod);
   queue_.Remove(info->uid);
-  nominated_.erase(info->uid);
+  nominations_.Drop(info->uid);
   const bool ours = assumed_.erase(info->uid) > 0;
   const Placed* placed = cluster_.FindPod(info->uid);
   PodPtr before = placed && !ours ? placed->pod : nullptr;
@@ -165,11 +169,20 @@ void Scheduler::PodUnassigned(const client::Change& change) {
   if (assumed_.contains(pod.uid())) return;  // an old word about a Pod being bound
   if (pod["metadata"]["deletionTimestamp"]) return PodGone(pod.uid());
   PodPtr info = MakePodInfo(pod);
-  const std::string nominated(pod["status"]["nominatedNodeName"].AsString());
-  if (!nominated.empty()) nominated_[info->uid] = {info, nominated};
   const bool ready = framework_.PreEnqueue(*info);
-  queue_.Add(std::move(info), ready, PodMatters(change), Now());
+  queue_.Add(info, ready, PodMatters(change), Now());
+  NominationChanged(change, info);
   Wake();
+}
+
+void Scheduler::NominationChanged(const client::Change& change, const PodPtr& pod) {
+  const std::string before(NominatedIn(change.before));
+  const std::string now(NominatedIn(change.after));
+  // One that the API does not know yet stands, until the API speaks of another.
+  const std::string node = before.empty() && now.empty() ? nominations_.NodeOf(pod->uid) : now;
+  nominations_.Drop(pod->uid);
+  if (!node.empty()) nominations_.Set(pod, node);
+  if (!before.empty() && before != now) RoomIsFree(MakePodInfo(change.before));
 }
 
 // ---- the loop ----
@@ -177,7 +190,7 @@ void Scheduler::PodUnassigned(const client::Change& change) {
 void Scheduler::Wake() {
   if (step_posted_) return;
   step_posted_ = true;
-  client_.executor().Post(Guarded([this] {
+  client_.executor().Post(alive_.Guard([this] {
     step_posted_ = false;
     Step();
   }));
@@ -185,7 +198,7 @@ void Scheduler::Wake() {
 
 void Scheduler::Step() {
   for (client::Informer* informer : used_) {
-    if (!informer->synced()) return informer->OnSynced(Guarded([this] { Wake(); }));
+    if (!informer->synced()) return informer->OnSynced(alive_.Guard([this] { Wake(); }));
   }
   if (ScheduleOne()) return Wake();
   ArmTimer();
@@ -196,8 +209,8 @@ void Scheduler::ArmTimer() {
   timer_ = 0;
   const auto wake = queue_.NextWake();
   if (!wake) return;
-  timer_ =
-      client_.executor().After(std::max(Duration(0), *wake - Now()), Guarded([this] { Wake(); }));
+  timer_ = client_.executor().After(std::max(Duration(0), *wake - Now()),
+                                    alive_.Guard([this] { Wake(); }));
 }
 
 bool Scheduler::ScheduleOne() {
@@ -217,12 +230,8 @@ bool Scheduler::ScheduleOne() {
 
 Verdict Scheduler::Filter(const CycleState& state, const NodeInfo& node) const {
   std::vector<PodPtr> coming;
-  for (const auto& [uid, nomination] : nominated_) {
-    if (nomination.node == node.name && uid != state.pod->uid &&
-        nomination.pod->priority >= state.pod->priority) {
-      coming.push_back(nomination.pod);
-    }
-  }
+  for (const auto& [uid, pod] : nominations_.On(node.name))
+    if (uid != state.pod->uid && pod->priority >= state.pod->priority) coming.push_back(pod);
   if (!coming.empty()) {
     CycleState later = state;
     NodeInfo full = node;
@@ -296,12 +305,11 @@ void Scheduler::Bind(PodPtr pod, const std::string& node) {
   // Assumed: counted on the node from now on.
   cluster_.Place(pod, node);
   assumed_.insert(pod->uid);
-  nominated_.erase(pod->uid);
-  framework_.PreBind(pod, *cluster_.FindNode(node), Guarded([this, pod, node](Status ready) {
-                       if (!ready) return OnBound(pod, node, ready);
-                       if (assumed_.contains(pod->uid))
-                         CreateBinding(pod, node);  // else it is gone by now
-                     }));
+  nominations_.Drop(pod->uid);
+  framework_.PreBind(pod, *cluster_.FindNode(node), alive_.Guard([this, pod, node](Status ready) {
+    if (!ready) return OnBound(pod, node, ready);
+    if (assumed_.contains(pod->uid)) CreateBinding(pod, node);  // else it is gone by now
+  }));
 }
 
 void Scheduler::CreateBinding(const PodPtr& pod, const std::string& node) {
@@ -317,7 +325,7 @@ void Scheduler::CreateBinding(const PodPtr& pod, const std::string& node) {
   ObjectName name = NameOf(pod->pod);
   client_.Create(client::kPods, std::move(name), std::move(edit).Finish(),
                  {.field_manager = options_.name, .subresource = "binding"},
-                 Guarded([this, pod, node](Result<Object> result) {
+                 alive_.Guard([this, pod, node](Result<Object> result) {
                    if (result) return OnBound(pod, node, {});
                    Error error = std::move(result).error();
                    error.message = "running Bind plugin \"DefaultBinder\": " + error.message;
@@ -349,10 +357,11 @@ void Scheduler::Preempt(const CycleState& state, Diagnosis& diagnosis) {
   const FilterFunction filter = [this](const CycleState& s, const NodeInfo& n) {
     return Filter(s, n);
   };
-  const std::vector<Object> budgets = budgets_.List();
-  const Preemption found = PreemptionSearch{cluster_, framework_, diagnosis,
-                                            filter,   budgets,    NominatedNode(state.pod->uid)}
-                               .Find(state);
+  const std::vector<Budget> budgets = ReadBudgets(budgets_.List());
+  const Preemption found =
+      PreemptionSearch{
+          cluster_, framework_, diagnosis, filter, budgets, random_, NominatedNode(state.pod->uid)}
+          .Find(state);
   diagnosis.post_filter = found.message;
   if (found.node.empty()) {
     if (found.tried) ClearNomination(*state.pod);
@@ -366,21 +375,19 @@ void Scheduler::Preempt(const CycleState& state, Diagnosis& diagnosis) {
 // A victim learns why before it goes.
 void Scheduler::Evict(const PodPtr& victim, const PodInfo& preemptor, const std::string& node) {
   api::Editor edit;
-  api::Mut condition = edit.Root()["status"]["conditions"].Append();
-  condition.Set("type", kDisruptionTarget);
-  condition.Set("status", "True");
-  condition.Set("lastTransitionTime", FormatTime(client_.executor().clock().Now()));
-  condition.Set("reason", kPreemptedReason);
-  condition.Set("message",
-                fmt::format("{}: preempting to accommodate a higher priority pod", options_.name));
+  api::AddDisruptionTarget(
+      edit, kPreemptedReason,
+      fmt::format("{}: preempting to accommodate a higher priority pod", options_.name),
+      FormatTime(client_.executor().clock().Now()));
   std::string told = fmt::format("Preempted by pod {} on node {}", preemptor.uid, node);
   PatchStatus(*victim, std::move(edit),
-              Guarded([this, victim, told = std::move(told)](Result<Object> patched) mutable {
+              alive_.Guard([this, victim, told = std::move(told)](Result<Object> patched) mutable {
                 if (!patched) return;  // gone, or the next try will see
-                client_.Delete(client::kPods, NameOf(victim->pod), {.uid = victim->uid},
-                               Guarded([this, victim, told = std::move(told)](Result<Object> gone) {
-                                 if (gone) events_.Normal(victim->pod, "Preempted", told);
-                               }));
+                client_.Delete(
+                    client::kPods, NameOf(victim->pod), {.uid = victim->uid},
+                    alive_.Guard([this, victim, told = std::move(told)](Result<Object> gone) {
+                      if (gone) events_.Normal(victim->pod, "Preempted", told);
+                    }));
               }));
 }
 
@@ -399,21 +406,18 @@ void Scheduler::Fail(const PodPtr& pod, const Diagnosis& diagnosis) {
 void Scheduler::Nominate(const PodPtr& pod, const std::string& node) {
   // Lesser ones must look again: the room may no longer be theirs.
   std::vector<PodPtr> lesser;
-  for (const auto& [uid, nomination] : nominated_) {
-    if (nomination.node == node && nomination.pod->priority < pod->priority)
-      lesser.push_back(nomination.pod);
-  }
+  for (const auto& [uid, other] : nominations_.On(node))
+    if (other->priority < pod->priority) lesser.push_back(other);
   for (const PodPtr& other : lesser) ClearNomination(*other);
-  nominated_[pod->uid] = {pod, node};
+  nominations_.Set(pod, node);
 }
 
 const NodeInfo* Scheduler::NominatedNode(std::string_view uid) const {
-  const auto at = nominated_.find(uid);
-  return at == nominated_.end() ? nullptr : cluster_.FindNode(at->second.node);
+  return cluster_.FindNode(nominations_.NodeOf(uid));
 }
 
 void Scheduler::ClearNomination(const PodInfo& pod) {
-  if (nominated_.erase(pod.uid) == 0) return;
+  if (!nominations_.Drop(pod.uid)) return;
   api::Editor edit;
   edit["status"]["nominatedNodeName"].SetNull();
   PatchStatus(pod, std::move(edit), [](Result<Object>) {});
@@ -422,10 +426,8 @@ void Scheduler::ClearNomination(const PodInfo& pod) {
 // ---- the Pod's status ----
 
 void Scheduler::SetUnschedulable(const PodInfo& pod, const std::string& message) {
-  const auto nomination = nominated_.find(pod.uid);
-  const std::string nominated = nomination == nominated_.end() ? "" : nomination->second.node;
-  const bool same =
-      nominated.empty() || pod.pod["status"]["nominatedNodeName"].AsString() == nominated;
+  const std::string nominated = nominations_.NodeOf(pod.uid);
+  const bool same = nominated.empty() || NominatedIn(pod.pod) == nominated;
   const api::Value before = api::FindCondition(pod.pod["status"]["conditions"], "PodScheduled");
   if (same && before && before["message"].AsString() == message) return;
   api::Editor edit;

@@ -9,17 +9,18 @@
 // Source of behaviour: k8s.io/kubernetes pkg/scheduler (schedule_one.go) at v1.36.3.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
 
+#include "base/alive.h"
 #include "base/random.h"
 #include "client/events.h"
 #include "client/informer.h"
 #include "scheduler/cluster_state.h"
 #include "scheduler/diagnosis.h"
 #include "scheduler/framework.h"
+#include "scheduler/nominations.h"
 #include "scheduler/preemption.h"
 #include "scheduler/queue.h"
 
@@ -46,6 +47,8 @@ class Scheduler {
   void PodAssigned(const api::Object& pod);
   void PodUnassigned(const client::Change& change);
   void PodGone(std::string_view uid);
+  void NominationChanged(const client::Change& change, const PodPtr& pod);
+  void RoomIsFree(PodPtr pod);
   void Happened(const ClusterEvent& event);
 
   void Wake();      // makes sure that a step is posted
@@ -71,8 +74,6 @@ class Scheduler {
 
   void SetUnschedulable(const PodInfo& pod, const std::string& message);
   void PatchStatus(const PodInfo& pod, api::Editor edit, client::Callback<api::Object> done);
-  template <typename F>
-  auto Guarded(F f);
   Duration Now() const;
 
   client::Client& client_;
@@ -87,11 +88,7 @@ class Scheduler {
   const Framework framework_;
   ClusterState cluster_;
   std::set<std::string, std::less<>> assumed_;  // uids: bound by us, not yet told by the API
-  struct Nomination {
-    PodPtr pod;
-    std::string node;
-  };
-  std::map<std::string, Nomination, std::less<>> nominated_;  // by uid
+  Nominations nominations_;
   SchedulingQueue queue_;
   size_t next_start_ = 0;  // where the next search of nodes begins
   bool step_posted_ = false;
@@ -99,7 +96,7 @@ class Scheduler {
   std::unique_ptr<client::Subscription> pod_subscription_;
   std::unique_ptr<client::Subscription> node_subscription_;
   std::vector<std::unique_ptr<client::Subscription>> storage_subscriptions_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Alive alive_;
 };
 
 }  // namespace sextant::scheduler

@@ -201,6 +201,20 @@ TEST(Scheduler, EndedPodsLeaveTheirGpus) {
   EXPECT_EQ(cluster.NodeOf("second"), "a");
 }
 
+// A container that is to shrink has what it was given until the kubelet takes it away.
+TEST(Scheduler, AResizeUnderWayCountsWithTheLarger) {
+  Cluster cluster;
+  cluster.AddNode({.name = "a", .cpu = "8"});
+  cluster.AddPod({.name = "shrinks", .cpu = "1", .node = "a"});
+  cluster.ChangePod("shrinks", R"({"status":{"containerStatuses":[{"name":"c",
+      "allocatedResources":{"cpu":"6"},"resources":{"requests":{"cpu":"6"}}}]}})");
+  cluster.AddPod({.name = "web", .cpu = "4"});
+  EXPECT_EQ(cluster.Why("web"), OneFull("1 Insufficient cpu"));
+  cluster.ChangePod("shrinks", R"({"status":{"containerStatuses":[{"name":"c",
+      "allocatedResources":{"cpu":"1"},"resources":{"requests":{"cpu":"1"}}}]}})");
+  EXPECT_EQ(cluster.NodeOf("web"), "a");
+}
+
 TEST(Scheduler, HigherPriorityGoesFirstThenAge) {
   Cluster cluster(false);
   cluster.AddNode({.name = "a", .gpus = 1});
@@ -405,6 +419,30 @@ TEST(Preemption, TheRoomIsKept) {
   EXPECT_EQ(cluster.NodesOf({"high", "lesser"}), (std::vector<std::string>{"a", ""}));
 }
 
+// What was kept for a Pod is free when the Pod goes, or when the API says that it is not kept.
+TEST(Preemption, RoomThatIsNoLongerKeptIsTaken) {
+  for (const bool deleted : {true, false}) {
+    Cluster cluster;
+    cluster.AddNode({.name = "a", .gpus = 2});
+    cluster.AddPod({.name = "low1", .gpus = 1});
+    cluster.AddPod({.name = "low2", .gpus = 1});
+    cluster.api.victims_linger = true;
+    cluster.AddPod({.name = "high", .gpus = 2, .priority = 10});
+    cluster.RemovePod("low1");
+    cluster.AddPod({.name = "lesser", .gpus = 1, .priority = 5});
+    cluster.AddPod({.name = "greater", .gpus = 3, .priority = 20});
+    ASSERT_EQ(cluster.NodeOf("lesser"), "");
+    const int tries = cluster.Tries("greater");
+    if (deleted) {
+      cluster.RemovePod("high");
+    } else {
+      cluster.ChangePod("high", R"({"status":{"nominatedNodeName":null}})");
+    }
+    EXPECT_EQ(cluster.NodeOf("lesser"), "a") << deleted;
+    EXPECT_EQ(cluster.Tries("greater"), tries);
+  }
+}
+
 TEST(Preemption, SaysThatItWaitsForTheVictim) {
   Cluster cluster;
   cluster.AddNode({.name = "a", .gpus = 1});
@@ -458,6 +496,49 @@ TEST(Preemption, BudgetsAreSparedWhereThatIsPossible) {
     cluster.AddPod({.name = "high2", .gpus = 1, .priority = 10});
     EXPECT_NE(cluster.NodeOf("high2"), "");
   }
+}
+
+TEST(Preemption, SoManyNodesAreEnough) {
+  const std::pair<size_t, size_t> cases[] = {{0, 0},     {7, 7},      {100, 100},  {101, 100},
+                                             {999, 100}, {1000, 100}, {1020, 102}, {5000, 500}};
+  for (const auto& [nodes, wanted] : cases) EXPECT_EQ(CandidatesWanted(nodes), wanted) << nodes;
+}
+
+// A large cluster is not searched to its end, so that the cheapest victims may be missed; but it is
+// as long as all that was found costs a budget.
+TEST(Preemption, LooksNoLongerThanItMust) {
+  Cluster cluster;
+  const auto fill = [&](std::string_view labels) {
+    for (int i = 0; i < 150; ++i) {
+      const std::string name = fmt::format("{:03}", i);
+      cluster.AddNode({.name = name, .gpus = 1});
+      cluster.AddPod({.name = name,
+                      .gpus = 1,
+                      .priority = i,
+                      .labels = std::string(i == 149 ? "{}" : labels),
+                      .node = name});
+    }
+  };
+  const auto gone_for_five = [&](const std::string& preemptor) {
+    std::set<std::string> gone;
+    for (int i = 0; i < 5; ++i)
+      cluster.AddPod({.name = fmt::format("{}{}", preemptor, i), .gpus = 1, .priority = 1000});
+    for (int i = 0; i < 150; ++i) {
+      const std::string name = fmt::format("{:03}", i);
+      if (!cluster.api.Find("pods", {"default", name})) gone.insert(name);
+    }
+    return gone;
+  };
+  fill("{}");
+  const std::set<std::string> gone = gone_for_five("first");
+  EXPECT_EQ(gone.size(), 5U);
+  EXPECT_NE(gone, (std::set<std::string>{"000", "001", "002", "003", "004"}));
+  for (int i = 0; i < 5; ++i) cluster.RemovePod(fmt::format("first{}", i));
+  fill(R"({"app":"db"})");
+  cluster.Add("poddisruptionbudgets", R"({"metadata":{"name":"b","namespace":"default"},
+      "spec":{"selector":{"matchLabels":{"app":"db"}}},"status":{"disruptionsAllowed":0}})");
+  cluster.AddPod({.name = "last", .gpus = 1, .priority = 1000});
+  EXPECT_EQ(cluster.NodeOf("last"), "149");
 }
 
 // Where even all victims together make too little room, the filter's own words are counted.

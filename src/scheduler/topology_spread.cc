@@ -1,8 +1,5 @@
 // PodTopologySpread: Pods of one kind evenly over zones, nodes, or whatever nodes are labelled by.
 // Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/podtopologyspread at v1.36.
-//
-// A constraint's matchLabelKeys need nothing here: the API server has merged them into its selector
-// when the Pod was made.
 #include <algorithm>
 #include <cmath>
 
@@ -21,35 +18,13 @@ constexpr std::string_view kHostname = "kubernetes.io/hostname";
 constexpr std::string_view kZone = "topology.kubernetes.io/zone";
 constexpr std::string_view kMismatch = "node(s) didn't match pod topology spread constraints";
 
-struct Constraint {
-  int64_t max_skew = 1;
-  std::string key;
-  LabelSelector selector;
-  int64_t min_domains = 1;
-  bool honor_affinity = true;
-  bool honor_taints = false;
-};
+using Constraint = SpreadConstraint;
 using Constraints = std::vector<Constraint>;
 
 // What kube-scheduler spreads by where a Pod says nothing (defaultingType System).
 Constraints SystemDefaults(const LabelSelector& selector) {
   return {{.max_skew = 3, .key = std::string(kHostname), .selector = selector},
           {.max_skew = 5, .key = std::string(kZone), .selector = selector}};
-}
-
-Constraints ReadConstraints(const PodInfo& pod, std::string_view when_unsatisfiable) {
-  Constraints out;
-  for (Value c : pod.pod["spec"]["topologySpreadConstraints"].items()) {
-    if (c["whenUnsatisfiable"].AsString() != when_unsatisfiable) continue;
-    auto selector = LabelSelector::From(c["labelSelector"]);
-    out.push_back({.max_skew = c["maxSkew"].AsInt(),
-                   .key = std::string(c["topologyKey"].AsString()),
-                   .selector = selector ? *std::move(selector) : LabelSelector::Nothing(),
-                   .min_domains = c["minDomains"].AsInt(1),
-                   .honor_affinity = c["nodeAffinityPolicy"].AsString("Honor") == "Honor",
-                   .honor_taints = c["nodeTaintsPolicy"].AsString("Ignore") == "Honor"});
-  }
-  return out;
 }
 
 bool HasAllKeys(const Constraints& constraints, Value node_labels) {
@@ -101,8 +76,10 @@ class Domains {
 };
 
 struct Known {
-  std::shared_ptr<const Constraints> constraints;
-  std::vector<Domains> domains;  // one for each
+  std::shared_ptr<const PodInfo> pod;  // whose required constraints these are
+  std::vector<Domains> domains;        // one for each
+
+  const Constraints& constraints() const { return pod->spread.required; }
 };
 
 struct Scores {
@@ -124,11 +101,11 @@ class PodTopologySpread : public Plugin {
 
   Verdict PreFilter(CycleState& state, const ClusterState& cluster, NodeSet&) const override {
     const PodInfo& pod = *state.pod;
-    auto constraints = std::make_shared<const Constraints>(ReadConstraints(pod, "DoNotSchedule"));
-    if (constraints->empty()) return {};
-    Known known{constraints, std::vector<Domains>(constraints->size())};
+    const Constraints& constraints = pod.spread.required;
+    if (constraints.empty()) return {};
+    Known known{state.pod, std::vector<Domains>(constraints.size())};
     for (const auto& [name, node] : cluster.nodes()) {
-      if (!HasAllKeys(*constraints, node.labels())) continue;
+      if (!HasAllKeys(constraints, node.labels())) continue;
       Each(known, pod, node, [&](const Constraint&, Domains& domains, const std::string& value) {
         domains.Add(value, 0);
       });
@@ -149,7 +126,7 @@ class PodTopologySpread : public Plugin {
     const Known* known = state.Find<Known>(kName);
     if (!known) return {};
     for (size_t i = 0; i < known->domains.size(); ++i) {
-      const Constraint& c = (*known->constraints)[i];
+      const Constraint& c = known->constraints()[i];
       const Domains& domains = known->domains[i];
       const Value value = node.labels()[c.key];
       if (value.IsAbsent()) {
@@ -167,7 +144,7 @@ class PodTopologySpread : public Plugin {
 
   bool MayHelp(const ClusterEvent& event,
                const std::shared_ptr<const PodInfo>& pod) const override {
-    const Constraints constraints = ReadConstraints(*pod, "DoNotSchedule");
+    const Constraints& constraints = pod->spread.required;
     if (event.pod || event.pod_before) return PodMayHelp(event, *pod, constraints);
     const Value before = event.node_before["metadata"]["labels"];
     const bool had = event.node_before && HasAllKeys(constraints, before);
@@ -186,9 +163,8 @@ class PodTopologySpread : public Plugin {
                 const std::vector<const NodeInfo*>& feasible) const override {
     const PodInfo& pod = *state.pod;
     Scores scores;
-    scores.all_keys = !pod.pod["spec"]["topologySpreadConstraints"].empty();
-    scores.constraints =
-        scores.all_keys ? ReadConstraints(pod, "ScheduleAnyway") : DefaultConstraints(pod);
+    scores.all_keys = !pod.spread.empty();
+    scores.constraints = scores.all_keys ? pod.spread.preferred : DefaultConstraints(pod);
     if (scores.constraints.empty()) return false;
     scores.domains.resize(scores.constraints.size());
     size_t scored = 0;
@@ -252,7 +228,7 @@ class PodTopologySpread : public Plugin {
   template <typename F>
   static void Each(Known& known, const PodInfo& pod, const NodeInfo& node, F act) {
     for (size_t i = 0; i < known.domains.size(); ++i) {
-      const Constraint& c = (*known.constraints)[i];
+      const Constraint& c = known.constraints()[i];
       if (Includes(c, pod, node))
         act(c, known.domains[i], std::string(node.labels()[c.key].AsString()));
     }
@@ -261,8 +237,8 @@ class PodTopologySpread : public Plugin {
   static void Count(Known& known, const PodInfo& pod, const PodInfo& other, const NodeInfo& node,
                     int by) {
     const auto selects = [&](const Constraint& c) { return Counts(c, other); };
-    if (std::none_of(known.constraints->begin(), known.constraints->end(), selects)) return;
-    if (!HasAllKeys(*known.constraints, node.labels())) return;
+    if (std::ranges::none_of(known.constraints(), selects)) return;
+    if (!HasAllKeys(known.constraints(), node.labels())) return;
     Each(known, pod, node, [&](const Constraint& c, Domains& domains, const std::string& value) {
       if (Counts(c, other)) domains.Add(value, by);
     });

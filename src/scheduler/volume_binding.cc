@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <set>
 
+#include "api/pods.h"
+#include "base/alive.h"
 #include "scheduler/claims.h"
 #include "scheduler/framework.h"
 
@@ -28,16 +30,35 @@ constexpr std::string_view kNodeConflict = "node(s) didn't match PersistentVolum
 constexpr std::string_view kNoVolume =
     "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)";
 
-// A Pod's claims, by what is to be done for them.
-struct Wanted {
-  std::vector<Object> bound;
-  std::vector<Object> delayed;  // not bound, of a class that waits for a Pod
+// A claim that is not bound, of a class that waits for a Pod.
+struct Unbound {
+  Object claim;
+  Object storage_class;
+  std::string node;     // where it is being bound for another Pod or was asked for, else empty
+  Object volume;        // the one that it is being bound to there, else empty
+  VolumeChoice choice;  // where there is no such node
 };
+
+// What a Pod's claims need, looked up once for all nodes.
+struct Wanted {
+  std::vector<Object> volumes;   // of bound claims
+  bool lost = false;             // one of those is not there
+  std::vector<Unbound> unbound;  // those that ask for less first
+};
+using WantedPtr = std::shared_ptr<const Wanted>;
+
+// The volume for each claim, empty where one is to be made.
+using Plan = std::vector<std::pair<Object, Object>>;
 
 Error TimedOut() {
   return {.code = 504,
           .reason = "Timeout",
           .message = "binding volumes: timed out waiting for the condition"};
+}
+
+Error BindingFailed(std::string_view why) {
+  return {
+      .code = 500, .reason = "InternalError", .message = fmt::format("binding volumes: {}", why)};
 }
 
 // Whether the node's labels have one of the values.
@@ -60,15 +81,6 @@ bool AllowsTopology(const Object& storage_class, Value labels) {
 }
 
 class VolumeBinding : public Plugin {
- private:
-  // Runs `f` unless this plugin is gone by then.
-  template <typename F>
-  auto Guarded(F f) {
-    return [alive = alive_, f = std::move(f)](auto&&... args) mutable {
-      if (*alive) f(std::forward<decltype(args)>(args)...);
-    };
-  }
-
  public:
   VolumeBinding(client::Client& client, Lookups lookups)
       : client_(client),
@@ -76,44 +88,45 @@ class VolumeBinding : public Plugin {
         claims_changed_(
             lookups.claims.Subscribe([this](const client::Change&) { LookAtBindings(); })) {}
   ~VolumeBinding() override {
-    *alive_ = false;
+    alive_.End();
     for (const auto& binding : bindings_) client_.executor().Cancel(binding->timer);
   }
 
   std::string_view name() const override { return kPlugin; }
 
   Verdict PreFilter(CycleState& state, const ClusterState&, NodeSet&) const override {
-    const std::vector<std::string> names = ClaimNames(state.pod->pod);
-    if (names.empty()) return {};
-    Wanted wanted;
-    for (const std::string& name : names) {
-      const Object claim = lookups_.claims.Get({std::string(state.pod->pod.ns()), name});
-      const std::string why = WhyUnusable(claim, name);
+    auto wanted = std::make_shared<Wanted>();
+    const Object& pod = state.pod->pod;
+    for (Value volume : pod["spec"]["volumes"].items()) {
+      const std::string name = api::ClaimOf(pod, volume);
+      if (name.empty()) continue;
+      const Object claim = lookups_.claims.Get({std::string(pod.ns()), name});
+      const bool to_come = !claim && volume["ephemeral"];
+      const std::string why = to_come ? WaitsFor(name) : WhyUnusable(claim, name);
       if (!why.empty()) return Verdict::RejectForGood(why);
-      if (IsBound(claim)) {
-        wanted.bound.push_back(claim);
-      } else if (DelaysBinding(ClassOf(claim)) && claim["spec"]["volumeName"].AsString().empty()) {
-        wanted.delayed.push_back(claim);
-      } else {
+      const bool named = !claim["spec"]["volumeName"].AsString().empty();
+      if (!IsBound(claim) && (named || !DelaysBinding(ClassOf(claim)))) {
         return Verdict::RejectForGood("pod has unbound immediate PersistentVolumeClaims");
       }
+      Read(claim, *wanted);
     }
-    state.data[kPlugin] = std::move(wanted);
+    if (wanted->volumes.empty() && wanted->unbound.empty() && !wanted->lost) return {};
+    Sort(*wanted);
+    state.data[kPlugin] = WantedPtr(std::move(wanted));
     return {};
   }
 
   Verdict Filter(const CycleState& state, const NodeInfo& node) const override {
-    const auto* wanted = state.Find<Wanted>(kPlugin);
-    if (!wanted) return {};
-    for (const Object& claim : wanted->bound) {
-      const Object volume = VolumeOf(claim);
-      if (!volume) return Verdict::RejectForGood(std::string(kNoVolume));
+    const auto* found = state.Find<WantedPtr>(kPlugin);
+    if (!found) return {};
+    const Wanted& wanted = **found;
+    for (const Object& volume : wanted.volumes) {
       if (!IsUsableOn(volume, node.node.root())) {
         return Verdict::RejectForGood(std::string(kNodeConflict));
       }
     }
-    for (const Object& claim : wanted->delayed)
-      if (!CanServe(claim, node)) return Verdict::RejectForGood(std::string(kBindConflict));
+    if (wanted.lost) return Verdict::RejectForGood(std::string(kNoVolume));
+    if (!PlanOn(wanted, node)) return Verdict::RejectForGood(std::string(kBindConflict));
     return {};
   }
 
@@ -123,26 +136,32 @@ class VolumeBinding : public Plugin {
 
   void PreBind(const std::shared_ptr<const PodInfo>& pod, const NodeInfo& node,
                Done done) override {
-    auto binding = std::make_shared<Binding>();
-    for (const std::string& name : ClaimNames(pod->pod)) {
+    Wanted wanted;
+    for (const std::string& name : api::ClaimNames(pod->pod)) {
       const Object claim = lookups_.claims.Get({std::string(pod->pod.ns()), name});
-      if (!IsBound(claim)) binding->claims.push_back(NameOf(claim));
+      if (!IsBound(claim)) Read(claim, wanted);
     }
-    if (binding->claims.empty()) return done({});
+    if (wanted.unbound.empty()) return done({});
+    Sort(wanted);
+    const std::optional<Plan> plan = PlanOn(wanted, node);
+    if (!plan) return done(Fail(BindingFailed(kBindConflict)));
+    auto binding = std::make_shared<Binding>();
     binding->node = node.name;
+    for (const auto& [claim, volume] : *plan) binding->volumes[NameOf(claim)] = volume;
     binding->done = std::move(done);
     bindings_.insert(binding);
+    for (const auto& [claim, volume] : *plan) IsGivenUp(*binding, claim);
     binding->timer = client_.executor().After(
-        kBindTimeout, Guarded([this, binding] { End(binding, Fail(TimedOut())); }));
-    for (const ObjectName& name : binding->claims)
-      BindClaim(binding, lookups_.claims.Get(name), node);
+        kBindTimeout, alive_.Guard([this, binding] { End(binding, Fail(TimedOut())); }));
+    for (const auto& [claim, volume] : *plan) BindClaim(binding, claim, volume);
   }
 
  private:
   // A Pod that waits for its claims.
   struct Binding {
     std::string node;
-    std::vector<ObjectName> claims;
+    std::map<ObjectName, Object> volumes;  // by claim; empty where one is to be made
+    std::set<ObjectName> asked;            // claims that have been seen with the node
     Done done;
     TimerId timer = 0;
   };
@@ -153,6 +172,11 @@ class VolumeBinding : public Plugin {
   }
   Object VolumeOf(const Object& claim) const {
     return lookups_.volumes.Get({"", std::string(claim["spec"]["volumeName"].AsString())});
+  }
+
+  static std::string WaitsFor(std::string_view name) {
+    return fmt::format(
+        "waiting for ephemeral volume controller to create the persistentvolumeclaim \"{}\"", name);
   }
 
   static std::string WhyUnusable(const Object& claim, const std::string& name) {
@@ -168,38 +192,81 @@ class VolumeBinding : public Plugin {
     return {};
   }
 
-  // The node that this claim is being bound on for another Pod, or was asked for.
-  std::string NodeOf(const Object& claim) const {
-    for (const BindingPtr& binding : bindings_)
-      if (std::ranges::find(binding->claims, NameOf(claim)) != binding->claims.end())
-        return binding->node;
-    return AnnotationOf(claim, kSelectedNode);
+  void Read(const Object& claim, Wanted& wanted) const {
+    if (IsBound(claim)) {
+      const Object volume = VolumeOf(claim);
+      if (!volume) wanted.lost = true;
+      if (volume) wanted.volumes.push_back(volume);
+      return;
+    }
+    Unbound unbound{claim, ClassOf(claim), AnnotationOf(claim, kSelectedNode), {}, {}};
+    for (const BindingPtr& binding : bindings_) {
+      const auto at = binding->volumes.find(NameOf(claim));
+      if (at == binding->volumes.end()) continue;
+      unbound.node = binding->node;
+      unbound.volume = at->second;
+    }
+    if (unbound.node.empty()) unbound.choice = VolumesFor(FreeVolumes(), claim);
+    wanted.unbound.push_back(std::move(unbound));
   }
 
-  bool CanServe(const Object& claim, const NodeInfo& node) const {
-    const std::string chosen = NodeOf(claim);
-    if (!chosen.empty()) return chosen == node.name;
-    if (MatchingVolume(lookups_.volumes.List(), claim, Where::kOnNode, node.node.root())) {
-      return true;
+  static void Sort(Wanted& wanted) {
+    std::ranges::sort(wanted.unbound, [](const Unbound& a, const Unbound& b) {
+      return AsksForLess(a.claim, b.claim);
+    });
+  }
+
+  // Without those that are being bound: our cache may not show it yet.
+  std::vector<Object> FreeVolumes() const {
+    std::set<std::string, std::less<>> taken;
+    for (const BindingPtr& binding : bindings_)
+      for (const auto& [claim, volume] : binding->volumes) taken.emplace(volume.name());
+    std::vector<Object> volumes = lookups_.volumes.List();
+    std::erase_if(volumes, [&](const Object& volume) { return taken.contains(volume.name()); });
+    return volumes;
+  }
+
+  // What each claim gets on the node, no volume twice; nothing if one gets none.
+  static std::optional<Plan> PlanOn(const Wanted& wanted, const NodeInfo& node) {
+    Plan plan;
+    for (const Unbound& unbound : wanted.unbound) {
+      if (!unbound.node.empty()) {
+        if (unbound.node != node.name) return {};
+        plan.emplace_back(unbound.claim, unbound.volume);
+        continue;
+      }
+      Object volume = VolumeOn(unbound.choice, node, plan);
+      const bool served = volume || (Provisions(unbound.storage_class) &&
+                                     AllowsTopology(unbound.storage_class, node.labels()));
+      if (!served) return {};
+      plan.emplace_back(unbound.claim, std::move(volume));
     }
-    const Object storage_class = ClassOf(claim);
-    return Provisions(storage_class) && AllowsTopology(storage_class, node.labels());
+    return plan;
+  }
+
+  static Object VolumeOn(const VolumeChoice& choice, const NodeInfo& node, const Plan& plan) {
+    const Value root = node.node.root();
+    if (choice.kept) return IsUsableOn(choice.kept, root) ? choice.kept : Object();
+    for (const Object& volume : choice.free) {
+      const bool taken = std::ranges::any_of(
+          plan, [&](const auto& given) { return given.second.name() == volume.name(); });
+      if (!taken && IsUsableOn(volume, root)) return volume;
+    }
+    return {};
   }
 
   // Gives the claim a volume that is there, or says where one is to be made.
-  void BindClaim(const BindingPtr& binding, const Object& claim, const NodeInfo& node) {
-    const auto written = Guarded([this, binding](Result<Object> result) {
+  void BindClaim(const BindingPtr& binding, const Object& claim, const Object& volume) {
+    const auto written = alive_.Guard([this, binding](Result<Object> result) {
       if (!result) End(binding, Fail(std::move(result).error()));
     });
     const client::WriteOptions options{.field_manager = std::string(kManager)};
-    const Object volume =
-        MatchingVolume(lookups_.volumes.List(), claim, Where::kOnNode, node.node.root());
     if (volume) {
       client_.Update(client::kPersistentVolumes, NameOf(volume), BoundToClaim(volume, claim),
                      options, written);
-    } else if (AnnotationOf(claim, kSelectedNode) != node.name) {
+    } else if (AnnotationOf(claim, kSelectedNode) != binding->node) {
       api::Editor edit(claim);
-      edit["metadata"]["annotations"].Set(kSelectedNode, node.name);
+      edit["metadata"]["annotations"].Set(kSelectedNode, binding->node);
       client_.Update(client::kPersistentVolumeClaims, NameOf(claim), std::move(edit).Finish(),
                      options, written);
     }
@@ -207,11 +274,31 @@ class VolumeBinding : public Plugin {
 
   void LookAtBindings() {
     for (const BindingPtr& binding : std::vector<BindingPtr>(bindings_.begin(), bindings_.end())) {
-      const bool all = std::ranges::all_of(binding->claims, [this](const ObjectName& name) {
-        return IsBound(lookups_.claims.Get(name));
-      });
+      bool all = true;
+      std::string failure;
+      for (const auto& [name, volume] : binding->volumes) {
+        const Object claim = lookups_.claims.Get(name);
+        if (IsBound(claim)) continue;
+        all = false;
+        if (!volume && IsGivenUp(*binding, claim)) failure = WhyGivenUp(claim);
+      }
       if (all) End(binding, {});
+      if (!failure.empty()) End(binding, Fail(BindingFailed(failure)));
     }
+  }
+
+  // Who makes volumes takes the node away again where it cannot make one.
+  static bool IsGivenUp(Binding& binding, const Object& claim) {
+    if (AnnotationOf(claim, kSelectedNode) != binding.node)
+      return binding.asked.contains(NameOf(claim));
+    binding.asked.insert(NameOf(claim));
+    return false;
+  }
+  static std::string WhyGivenUp(const Object& claim) {
+    return fmt::format(fmt::runtime(claim["metadata"]["annotations"]
+                                        ? "provisioning failed for PVC \"{}\""
+                                        : "selectedNode annotation reset for PVC \"{}\""),
+                       claim.name());
   }
 
   void End(const BindingPtr& binding, Status status) {
@@ -224,7 +311,7 @@ class VolumeBinding : public Plugin {
   const Lookups lookups_;
   std::set<BindingPtr> bindings_;
   std::unique_ptr<client::Subscription> claims_changed_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Alive alive_;
 };
 
 }  // namespace

@@ -114,6 +114,60 @@ TEST_F(VolumeBindingTest, AVolumeThatIsThereIsTakenBeforeOneIsMade) {
   EXPECT_EQ(cluster.NodeOf("db"), "a");
 }
 
+TEST_F(VolumeBindingTest, NoVolumeServesTwoClaims) {
+  Class("local", "kubernetes.io/no-provisioner");
+  Claim("one", "local");
+  Claim("two", "local");
+  const std::string local = R"("storageClassName":"local",)";
+  Volume("a-1", "a", local);
+  const auto claims_of_volumes = [this](const std::vector<std::string>& names) {
+    std::set<std::string> claims;
+    for (const std::string& name : names)
+      claims.insert(ClaimOfVolume(cluster.api.Find("persistentvolumes", {"", name})).name);
+    return claims;
+  };
+  cluster.AddPod({.name = "db", .spec = R"({"volumes":[
+      {"name":"1","persistentVolumeClaim":{"claimName":"one"}},
+      {"name":"2","persistentVolumeClaim":{"claimName":"two"}}]})"});
+  EXPECT_THAT(cluster.Why("db"),
+              HasSubstr("2 node(s) didn't find available persistent volumes to bind"));
+  Volume("b-1", "b", local);
+  Volume("b-2", "b", local);
+  cluster.Advance(30s);
+  EXPECT_EQ(claims_of_volumes({"b-1", "b-2"}), (std::set<std::string>{"one", "two"}));
+  EXPECT_EQ(claims_of_volumes({"a-1"}), std::set<std::string>{""});
+}
+
+// The cache does not show yet that it is taken.
+TEST_F(VolumeBindingTest, AVolumeThatIsBeingBoundIsNotFree) {
+  Class("local", "kubernetes.io/no-provisioner");
+  Claim("first", "local");
+  Claim("second", "local");
+  Volume("pv", "a", R"("storageClassName":"local",)");
+  cluster.Settle();
+  cluster.api.Hold("persistentvolumes");
+  Pod("one", "first");
+  Pod("two", "second");
+  EXPECT_EQ(ClaimOfVolume(cluster.api.Find("persistentvolumes", {"", "pv"})).name, "first");
+  EXPECT_THAT(cluster.Why("two"),
+              HasSubstr("2 node(s) didn't find available persistent volumes to bind"));
+}
+
+TEST_F(VolumeBindingTest, AVolumeThatIsKeptForTheClaimDecidesTheNode) {
+  Class("local", "kubernetes.io/no-provisioner");
+  Claim("data", "local");
+  Volume("kept", "b",
+         R"("storageClassName":"local","claimRef":{"namespace":"default","name":"data"},)");
+  Volume("other", "a", R"("storageClassName":"local",)");
+  Pod("elsewhere", "data", "a");
+  EXPECT_THAT(cluster.Why("elsewhere"),
+              HasSubstr("1 node(s) didn't find available persistent volumes to bind"));
+  Pod("db", "data");
+  Claim("data", "local", "kept");
+  cluster.Settle();
+  EXPECT_EQ(cluster.NodeOf("db"), "b");
+}
+
 TEST_F(VolumeBindingTest, WhatIsWrongWithAClaimIsSaid) {
   Class("now", "x.io/p", "Immediate");
   Claim("unbound", "now");
@@ -128,6 +182,9 @@ TEST_F(VolumeBindingTest, WhatIsWrongWithAClaimIsSaid) {
     Pod(claim, claim);
     EXPECT_THAT(cluster.Why(claim), HasSubstr(why));
   }
+  cluster.AddPod({.name = "own", .spec = R"({"volumes":[{"name":"v","ephemeral":{}}]})"});
+  EXPECT_THAT(cluster.Why("own"), HasSubstr("waiting for ephemeral volume controller to create the "
+                                            "persistentvolumeclaim \"own-v\""));
   // What was missing comes.
   Claim("none", "standard", "pv");
   Volume("pv", "a");
@@ -159,6 +216,21 @@ TEST_F(VolumeBindingTest, ABindingThatFailsOrTakesTooLongPutsThePodBack) {
       Contains("Warning FailedScheduling db: running PreBind plugin \"VolumeBinding\": binding "
                "volumes: timed out waiting for the condition"));
   EXPECT_EQ(cluster.NodeOf("db"), "");
+}
+
+// The provisioner takes the annotation away, for the node is gone.
+TEST_F(VolumeBindingTest, ANodeThatCannotBeProvisionedIsGivenUp) {
+  Claim("data");
+  Pod("db", "data");
+  const std::string first = AnnotationOf(GetClaim("data"), kSelectedNode);
+  cluster.RemoveNode(first);
+  Claim("data");
+  cluster.Settle();
+  EXPECT_THAT(cluster.api.events,
+              Contains("Warning FailedScheduling db: running PreBind plugin \"VolumeBinding\": "
+                       "binding volumes: selectedNode annotation reset for PVC \"data\""));
+  cluster.Advance(2s);
+  EXPECT_EQ(AnnotationOf(GetClaim("data"), kSelectedNode), first == "a" ? "b" : "a");
 }
 
 TEST_F(VolumeBindingTest, APodThatGoesMeanwhileIsNotBound) {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "api/lists.h"
+#include "api/pods.h"
 #include "base/quote.h"
 #include "server/admission_plugins.h"
 #include "server/node_authorizer.h"
@@ -278,11 +279,8 @@ bool VolumeNeeds(const NodeRequest& r, const Object& pod, Value volume, std::str
     if (token && token["audience"].AsString() == audience) return true;
   }
   std::string driver(volume["csi"]["driver"].AsString());
-  if (volume["ephemeral"]) {
-    driver = DriverOfClaim(r, fmt::format("{}-{}", pod.name(), volume["name"].AsString()));
-  } else if (const Value claim = volume["persistentVolumeClaim"]) {
-    driver = DriverOfClaim(r, claim["claimName"].AsString());
-  }
+  if (const std::string claim = api::ClaimOf(pod, volume); !claim.empty())
+    driver = DriverOfClaim(r, claim);
   if (driver.empty()) return false;
   const Object known = r.request.view.Get("csidrivers.storage.k8s.io", "", driver);
   for (Value request : known["spec"]["tokenRequests"].items())

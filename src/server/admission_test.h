@@ -97,7 +97,7 @@ class AdmissionTest : public ::testing::Test {
   }
   api::Object Get(std::string_view group, std::string_view plural, std::string_view name) {
     const api::Resource& resource = ResourceOf(group, plural);
-    return pipeline->Get(StorageName(resource), resource.namespaced ? "default" : "", name);
+    return pipeline->Get(resource.StorageName(), resource.namespaced ? "default" : "", name);
   }
   // With the merge patch applied to what is there.
   Answer Change(const User& user, std::string group, std::string plural, std::string name,
@@ -181,6 +181,7 @@ class AdmissionTest : public ::testing::Test {
     }
     std::string_view issuer() const override { return ""; }
     std::string Jwks() const override { return ""; }
+    std::string Configuration(std::string_view) const override { return ""; }
   };
 
   NoTokens tokens;

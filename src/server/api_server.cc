@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "api/custom_kind.h"
 #include "api/json.h"
@@ -174,6 +175,25 @@ void ApiServer::OnWorker(const std::shared_ptr<Call>& call) {
   Resource(call);
 }
 
+namespace {
+
+// How others check ServiceAccount tokens (OpenID Connect discovery).
+constexpr std::string_view kIssuerPath = "/.well-known/openid-configuration";
+constexpr std::string_view kKeysPath = "/openid/v1/jwks";
+
+}  // namespace
+
+void ApiServer::OpenId(const std::shared_ptr<Call>& call) {
+  const TokenIssuer& tokens = parts_.authenticator.tokens();
+  const bool keys = call->request.path == kKeysPath;
+  net::Headers headers = {{"content-type", keys ? "application/jwk-set+json" : "application/json"},
+                          {"cache-control", "public, max-age=3600"}};
+  call->writer->SendResponse(
+      200, std::move(headers),
+      keys ? tokens.Jwks()
+           : tokens.Configuration(fmt::format("https://{}{}", parts_.address, kKeysPath)));
+}
+
 void ApiServer::Fixed(const std::shared_ptr<Call>& call) {
   const std::string_view path = call->request.path;
   // All checks together are everybody's to read, for the probes of load balancers.
@@ -192,11 +212,7 @@ void ApiServer::Fixed(const std::shared_ptr<Call>& call) {
   if (!reads && known) return call->Refuse(MethodNotAllowed());
   if (health) return Health(call);
   if (version) return Version(call);
-  if (path == "/openid/v1/jwks") {
-    net::Headers headers = {{"content-type", "application/jwk-set+json"}};
-    return call->writer->SendResponse(200, std::move(headers),
-                                      parts_.authenticator.tokens().Jwks());
-  }
+  if (reads && (path == kKeysPath || path == kIssuerPath)) return OpenId(call);
   if (path.starts_with("/openapi/")) {
     return call->SendDocument(
         rooms_->open_api->Serve(path, call->request.query, accept, call->op.registry));
@@ -259,7 +275,8 @@ void ApiServer::Version(const std::shared_ptr<Call>& call) {
 void ApiServer::Index(const std::shared_ptr<Call>& call) {
   api::Editor edit;
   api::Mut paths = edit.Root()["paths"];
-  for (std::string_view path : {"/api", "/api/v1", "/apis"}) {
+  for (std::string_view path :
+       std::to_array<std::string_view>({kIssuerPath, "/api", "/api/v1", "/apis"})) {
     paths.Append().SetString(path);
   }
   std::vector<std::string> groups;
@@ -272,8 +289,9 @@ void ApiServer::Index(const std::shared_ptr<Call>& call) {
   }
   std::sort(groups.begin(), groups.end());
   for (const std::string& path : groups) paths.Append().SetString(path);
-  for (std::string_view path : {"/healthz", "/livez", "/openapi/v2", "/openapi/v3",
-                                "/openid/v1/jwks", "/readyz", "/version"}) {
+  for (std::string_view path :
+       std::to_array<std::string_view>({"/healthz", "/livez", "/openapi/v2", "/openapi/v3",
+                                        kKeysPath, "/readyz", "/version"})) {
     paths.Append().SetString(path);
   }
   const api::Object index = std::move(edit).Finish();

@@ -68,6 +68,7 @@ class ApiServer : public LocalExtras {
   void Resource(const std::shared_ptr<Call>& call);
   void Health(const std::shared_ptr<Call>& call);
   void Version(const std::shared_ptr<Call>& call);
+  void OpenId(const std::shared_ptr<Call>& call);
   void Index(const std::shared_ptr<Call>& call);
   void Watch(const std::shared_ptr<Call>& call);
   void Answer(const std::shared_ptr<Call>& call, Result<Outcome> outcome);

@@ -66,6 +66,17 @@ class JwtIssuer : public TokenIssuer {
     return Json(std::move(edit).Finish());
   }
 
+  std::string Configuration(std::string_view jwks_uri) const override {
+    Editor edit;
+    Mut root = edit.Root();
+    root.Set("issuer", issuer_);
+    root.Set("jwks_uri", jwks_uri);
+    root["response_types_supported"].Append().SetString("id_token");
+    root["subject_types_supported"].Append().SetString("public");
+    root["id_token_signing_alg_values_supported"].Append().SetString(key_.algorithm());
+    return Json(std::move(edit).Finish());
+  }
+
  private:
   static Result<Object> Part(std::string_view text) {
     ASSIGN_OR_RETURN(const std::string json, Base64UrlDecode(text));

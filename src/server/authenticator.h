@@ -31,7 +31,8 @@ struct TokenClaims {
   std::string id;  // jti
 };
 
-// Signs and checks ServiceAccount tokens (JWT, ES256) of one cluster. Immutable; any thread.
+// Signs and checks ServiceAccount tokens (JWT, ES256 or RS256 by the key) of one cluster.
+// Immutable; any thread.
 class TokenIssuer {
  public:
   virtual ~TokenIssuer() = default;
@@ -41,8 +42,10 @@ class TokenIssuer {
   virtual std::string_view issuer() const = 0;  // "https://kubernetes.default.svc.cluster.local"
   // {"keys":[...]} for /openid/v1/jwks.
   virtual std::string Jwks() const = 0;
+  // For /.well-known/openid-configuration; `jwks_uri` is where the keys are.
+  virtual std::string Configuration(std::string_view jwks_uri) const = 0;
 };
-// `key_pem`: an EC P-256 private key.
+// `key_pem`: an EC P-256 or RSA private key.
 Result<std::unique_ptr<TokenIssuer>> MakeTokenIssuer(std::string key_pem, std::string issuer);
 
 class Authenticator {

@@ -387,7 +387,7 @@ void CustomKinds::AfterDeletion(const std::string& name, Result<Outcome> deleted
   const auto kind = compiled_.find(name);
   const bool gone =
       kind == compiled_.end() ||
-      pipeline_.Snapshot(StorageName(*kind->second->versions().front()))->Count("", "", "") == 0;
+      pipeline_.Snapshot(kind->second->versions().front()->StorageName())->Count("", "", "") == 0;
   if (deleted && gone) {
     return Release(name, "InstanceDeletionCompleted", "removed all instances");
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "api/lists.h"
+#include "api/pods.h"
 #include "api/selector.h"
 #include "base/quote.h"
 
@@ -81,17 +82,6 @@ bool UsesAccount(const Object& pod, std::string_view name) {
   return pod["spec"]["serviceAccountName"].AsString() == name;
 }
 
-bool UsesClaim(const Object& pod, std::string_view name) {
-  for (Value volume : pod["spec"]["volumes"].items()) {
-    if (volume["persistentVolumeClaim"]["claimName"].AsString() == name) return true;
-    if (volume["ephemeral"] &&
-        name == fmt::format("{}-{}", pod.name(), volume["name"].AsString())) {
-      return true;
-    }
-  }
-  return false;
-}
-
 bool UsesDevices(const Object& pod, std::string_view name) {
   constexpr std::string_view kName = "resourceClaimName";
   if (api::FindBy(pod["spec"]["resourceClaims"], kName, name)) return true;
@@ -147,9 +137,9 @@ Decision Get(const Asked& asked) {
 // ---- one for each kind that is looked at closer ----
 
 Decision Claim(const Asked& asked) {
-  if (asked.info.subresource != "status") return Get<UsesClaim>(asked);
+  if (asked.info.subresource != "status") return Get<api::UsesClaim>(asked);
   if (!asked.Verb({"update", "patch"})) return Refuse("can only get/update/patch this type");
-  return IfUsed<UsesClaim>(asked);
+  return IfUsed<api::UsesClaim>(asked);
 }
 
 Decision Volume(const Asked& asked) {
@@ -157,8 +147,8 @@ Decision Volume(const Asked& asked) {
   if (!may.allowed) return may;
   const Value claim = asked.view.Get("persistentvolumes", "", asked.info.name)["spec"]["claimRef"];
   const std::string_view name = claim["name"].AsString();
-  return IfRelated(asked,
-                   !name.empty() && AnyPod(asked, claim["namespace"].AsString(), name, UsesClaim));
+  return IfRelated(
+      asked, !name.empty() && AnyPod(asked, claim["namespace"].AsString(), name, api::UsesClaim));
 }
 
 Decision Attachment(const Asked& asked) {

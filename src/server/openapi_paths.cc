@@ -473,6 +473,9 @@ std::map<std::string, ApiPaths> DiscoveryPaths(const api::Registry& registry) {
   out["apis"] = One("apis", "getAPIVersions", "apis", Meta("APIGroupList"), kMedia, kMedia);
   out["version"] = One("version", "getCodeVersion", "version",
                        "io.k8s.apimachinery.pkg.version.Info", kJson, kJson);
+  out[".well-known/openid-configuration"] =
+      One(".well-known/openid-configuration", "getServiceAccountIssuerOpenIDConfiguration",
+          "WellKnown", "", {}, kJson);
   out["openid/v1/jwks"] =
       One("openid/v1/jwks", "getServiceAccountIssuerOpenIDKeyset", "openid", "", {}, kKeySet);
   for (const Resource* resource : registry.resources()) {

@@ -396,7 +396,7 @@ class WriteJob : public std::enable_shared_from_this<WriteJob> {
     if (committed.error != CommitError::kNone) {
       Error error = CommitFailure(op_, name, committed.error);
       if (committed.error == CommitError::kExists) {
-        const Object there = pipeline_.Get(StorageName(*op_.resource), op_.info.ns, name);
+        const Object there = pipeline_.Get(op_.resource->StorageName(), op_.info.ns, name);
         if (there["metadata"]["deletionTimestamp"]) {
           error.message = "object is being deleted: " + error.message;
         }
@@ -477,16 +477,8 @@ class CollectionJob : public std::enable_shared_from_this<CollectionJob> {
 
 }  // namespace
 
-std::string StorageName(const api::Resource& resource) {
-  if (resource.storage_name.empty()) {
-    return GroupResource{std::string(resource.group_version.group), std::string(resource.plural)}
-        .ToString();
-  }
-  return std::string(resource.storage_name);
-}
-
 store::Key StorageKey(const Operation& op, std::string_view name) {
-  return {StorageName(*op.resource), op.resource->namespaced ? op.info.ns : "", std::string(name)};
+  return {op.resource->StorageName(), op.resource->namespaced ? op.info.ns : "", std::string(name)};
 }
 
 GroupResource QualifiedResource(const Operation& op) {
@@ -643,7 +635,7 @@ void Pipeline::List(Operation op, Respond done) {
     return done(
         Fail(BadRequest("invalid resource version: " + NoRevision(op.options.resource_version))));
   }
-  const std::string resource = StorageName(*op.resource);
+  const std::string resource = op.resource->StorageName();
   if (!op.options.continue_token.empty()) {
     if (*wanted != 0) {
       return done(
@@ -700,7 +692,7 @@ void Pipeline::ListAt(Operation op, std::shared_ptr<const store::Snapshot> snaps
     if (filter->all()) {
       list.remaining = static_cast<int64_t>(snapshot->Count(ns, last.ns, last.name));
     }
-    pages_.Put(StorageName(*op.resource), snapshot, parts_.core.clock().Monotonic());
+    pages_.Put(op.resource->StorageName(), snapshot, parts_.core.clock().Monotonic());
   }
   done(std::move(outcome));
 }

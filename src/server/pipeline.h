@@ -74,9 +74,6 @@ class Pipeline : public ClusterView {
   PageCache pages_;
 };
 
-// The storage name of a resource: "pods", "deployments.apps". Kinds served in two groups share one
-// ("events").
-std::string StorageName(const api::Resource& resource);
 store::Key StorageKey(const Operation& op, std::string_view name);
 GroupResource QualifiedResource(const Operation& op);
 // The resourceVersion of a get or a watch; 0 for none. Error: 500, as the real server has it.

@@ -4,6 +4,7 @@
 #include "api/conditions.h"
 #include "api/custom_kind.h"
 #include "api/patch.h"
+#include "api/pods.h"
 #include "api/selector.h"
 #include "base/quote.h"
 #include "server/conditions.h"
@@ -221,7 +222,7 @@ void MarkAndDelete(const SubresourceCall& call, Respond done) {
         Editor edit(pod);
         api::SetCondition(
             edit.Root()["status"]["conditions"],
-            {"DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting"},
+            {api::kDisruptionTarget, "True", "EvictionByEvictionAPI", "Eviction API: evicting"},
             view.now());
         return Result<Object>(std::move(edit).Finish(schema));
       },

@@ -81,7 +81,7 @@ WatchStream::WatchStream(Pipeline& pipeline, Operation op, Filter filter, store:
 void WatchStream::Begin() {
   if (stopped_) return;
   store::Store& store = pipeline_.store();
-  const std::string resource = StorageName(*op_.resource);
+  const std::string resource = op_.resource->StorageName();
   store::Revision after = asked_;
   const std::string ns = op_.resource->namespaced ? op_.info.ns : "";
   const std::string& name = op_.info.name;

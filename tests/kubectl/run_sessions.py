@@ -75,6 +75,10 @@ RULES = [(re.compile(pattern), word) for pattern, word in [
 ]]
 
 
+# A watch that client-go ends itself; it tells so when the end comes in the middle of a read.
+NOISE = re.compile(r"[IW]\d{4} .* reflector\.go:.* context canceled")
+
+
 def normalise(line):
     for pattern, word in RULES:
         line = pattern.sub(word, line)
@@ -164,7 +168,7 @@ def execute(command, environment, folder):
         env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, check=False)
     text = done.stdout.decode("utf-8", "replace").replace("\r", "")
-    lines = [normalise(line) for line in text.split("\n")]
+    lines = [normalise(line) for line in text.split("\n") if not NOISE.match(line)]
     while lines and not lines[-1]:
         lines.pop()
     return lines + ([f"[exit {done.returncode}]"] if done.returncode else [])

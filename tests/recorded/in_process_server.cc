@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/version.h"
 #include "lab/bootstrap.h"
-#include "lab/pki.h"
+#include "net/tls.h"
 #include "server/api_server.h"
 #include "server/served.h"
 #include "store/store.h"
@@ -124,10 +124,9 @@ InProcessServer::InProcessServer() : parts_(std::make_unique<Parts>()) {
   p.store = *std::move(store);
   p.pipeline = std::make_unique<server::Pipeline>(server::PipelineParts{
       *p.store, p.core, p.workers, *p.authorizer, server::DefaultAdmission()});
-  auto pki = lab::MakePki("recorded", p.clock.Now());
-  CHECK(pki.has_value());
-  auto tokens =
-      server::MakeTokenIssuer(pki->token_key_pem, "https://kubernetes.default.svc.cluster.local");
+  // Of the kind that the recorded server signed with; a lab's own is EC P-256.
+  auto tokens = server::MakeTokenIssuer(net::Key::Generate(net::KeyKind::kRsa2048).PrivatePem(),
+                                        "https://kubernetes.default.svc.cluster.local");
   CHECK(tokens.has_value());
   p.tokens = *std::move(tokens);
   p.authenticator = std::make_unique<server::Authenticator>(*p.tokens, *p.pipeline);

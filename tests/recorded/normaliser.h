@@ -21,6 +21,8 @@ struct NormaliseOptions {
 class Normaliser {
  public:
   Json Body(Json body, const NormaliseOptions& options);
+  // Rule 6 for a table whose columns an earlier event of its watch told.
+  void WalkCells(Json& table);
   // A header's value, or a body that is plain text.
   std::string Text(const std::string& text, const NormaliseOptions& options);
 
@@ -32,7 +34,6 @@ class Normaliser {
   void Walk(Json& value, const std::string& key, const Place& place,
             const NormaliseOptions& options);
   void WalkObject(Json& object, const Place& place, const NormaliseOptions& options);
-  void WalkCells(Json& table);
   void FindGenerated(const Json& value);
   void NoteGenerated(const std::string& name, size_t prefix);
   bool Jwt(Json& value, const NormaliseOptions& options);

@@ -280,6 +280,7 @@ ResourceModel ReadResource(const Model& model, const ResourceFacts& facts) {
   out.kind = facts.kind();
   out.list_kind = facts.has_list_kind() ? facts.list_kind() : facts.kind() + "List";
   out.hash = facts.hash();
+  out.storage = facts.storage();
   out.short_names.assign(facts.short_names().begin(), facts.short_names().end());
   out.categories.assign(facts.categories().begin(), facts.categories().end());
   out.verbs.assign(facts.verbs().begin(), facts.verbs().end());

@@ -38,7 +38,7 @@ struct SubresourceModel {
 };
 
 struct ResourceModel {
-  std::string group, version, plural, singular, kind, list_kind, hash;
+  std::string group, version, plural, singular, kind, list_kind, hash, storage;
   std::vector<std::string> short_names, categories, verbs, selectable;
   int message = -1;
   bool namespaced = true;

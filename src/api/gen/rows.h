@@ -59,7 +59,8 @@ struct SubresourceRow {
 };
 
 struct ResourceRow {
-  Text group = 0, version = 0, plural = 0, singular = 0, kind = 0, list_kind = 0, hash = 0;
+  Text group = 0, version = 0, plural = 0, singular = 0, kind = 0, list_kind = 0, hash = 0,
+       storage = 0;
   Strings short_names, categories, verbs, selectable;
   uint16_t message = kNoMessage;
   uint16_t first_subresource = 0;

@@ -119,9 +119,9 @@ class Tables {
 
   void AddResource(const ResourceModel& r) {
     resources_ += fmt::format(
-        "{{{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}}},\n", text_.Add(r.group),
+        "{{{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}}},\n", text_.Add(r.group),
         text_.Add(r.version), text_.Add(r.plural), text_.Add(r.singular), text_.Add(r.kind),
-        text_.Add(r.list_kind), text_.Add(r.hash), AddStrings(r.short_names),
+        text_.Add(r.list_kind), text_.Add(r.hash), text_.Add(r.storage), AddStrings(r.short_names),
         AddStrings(r.categories), AddStrings(r.verbs), AddStrings(r.selectable), Ref(r.message),
         subresource_count_, r.subresources.size(), r.namespaced, r.review);
     for (const SubresourceModel& s : r.subresources) {
