@@ -35,8 +35,8 @@ class Discovery {
 };
 std::unique_ptr<Discovery> MakeDiscovery(std::string server_address);
 
-// /openapi/v2, /openapi/v3 and /openapi/v3/<name>?hash=..., as JSON. An old hash leads on to the
-// new one.
+// /openapi/v2, /openapi/v3 and /openapi/v3/<name>?hash=..., documents as JSON or protobuf. An old
+// hash leads on to the new one.
 class OpenApi {
  public:
   virtual ~OpenApi() = default;

@@ -9,6 +9,7 @@
 #include <set>
 #include <thread>
 
+#include "api/wire.h"
 #include "base/file.h"
 #include "in_process_server.h"
 #include "normaliser.h"
@@ -22,9 +23,8 @@ const std::string kFacts = SEXTANT_SOURCE_DIR "/tests/api/facts/openapi/";
 
 // What the real server has and ours does not serve at all. Only ever shorter.
 const std::set<std::string> kNotServed = {
-    "apis/apiregistration.k8s.io",
-    "apis/apiregistration.k8s.io/v1", "apis/flowcontrol.apiserver.k8s.io",
-    "apis/flowcontrol.apiserver.k8s.io/v1"};
+    "apis/apiregistration.k8s.io", "apis/apiregistration.k8s.io/v1",
+    "apis/flowcontrol.apiserver.k8s.io", "apis/flowcontrol.apiserver.k8s.io/v1"};
 const std::set<std::string> kOurs = {"apis/sextant.dev", "apis/sextant.dev/v1alpha1"};
 
 Json Fact(const std::string& name) {
@@ -220,6 +220,61 @@ TEST_F(OpenApiTest, AHashIsForGood) {
   const Answer plain = Get("/openapi/v3/apis/apps/v1");
   EXPECT_EQ(plain.headers.Get("cache-control"), "no-cache, private");
   EXPECT_EQ(plain.body, good.body);
+}
+
+// The texts in field `number` of a message, in order.
+std::vector<std::string> FieldsOf(std::string_view message, uint32_t number) {
+  std::vector<std::string> out;
+  api::WireReader reader(message);
+  uint32_t field = 0;
+  api::Wire wire = api::Wire::kVarint;
+  uint64_t value = 0;
+  std::string_view bytes;
+  while (!reader.AtEnd()) {
+    if (!reader.Next(field, wire, value, bytes)) return {"broken"};
+    if (field == number) out.emplace_back(bytes);
+  }
+  return out;
+}
+
+// The names of what a message of named ones holds.
+std::set<std::string> NamesIn(std::string_view message, uint32_t number) {
+  std::set<std::string> names;
+  for (const std::string& named : FieldsOf(message, number)) {
+    for (const std::string& name : FieldsOf(named, 1)) names.insert(name);
+  }
+  return names;
+}
+
+std::set<std::string> KeysOf(const Json& object) {
+  std::set<std::string> keys;
+  for (const auto& [key, value] : object.items()) keys.insert(key);
+  return keys;
+}
+
+// Numbers as in OpenAPIv2.proto and OpenAPIv3.proto of gnostic-models.
+TEST_F(OpenApiTest, ProtobufSaysWhatJsonSays) {
+  constexpr std::string_view kType = "application/com.github.proto-openapi.spec.{}{}v1.0+protobuf";
+  const auto get = [&](const char* target, const char* version, const char* sign) {
+    const Answer answer = Get(target, fmt::format(fmt::runtime(kType), version, sign));
+    EXPECT_EQ(answer.status, 200);
+    EXPECT_EQ(answer.headers.Get("content-type"), fmt::format(fmt::runtime(kType), version, "."));
+    return answer.body;
+  };
+  const Json v2 = Json::parse(Get("/openapi/v2").body);
+  for (const char* sign : {"@", "."}) {
+    const std::string body = get("/openapi/v2", "v2", sign);
+    EXPECT_EQ(FieldsOf(body, 1), std::vector<std::string>{"2.0"});
+    EXPECT_EQ(NamesIn(FieldsOf(body, 8).at(0), 2), KeysOf(v2["paths"]));
+    EXPECT_EQ(NamesIn(FieldsOf(body, 9).at(0), 1), KeysOf(v2["definitions"]));
+  }
+  const Json v3 = Json::parse(Get("/openapi/v3/api/v1").body);
+  const std::string body = get("/openapi/v3/api/v1", "v3", "@");
+  EXPECT_EQ(FieldsOf(body, 1), std::vector<std::string>{"3.0.0"});
+  EXPECT_EQ(NamesIn(FieldsOf(body, 4).at(0), 1), KeysOf(v3["paths"]));
+  const std::string components = FieldsOf(body, 5).at(0);
+  const std::string schemas = FieldsOf(components, 1).at(0);
+  EXPECT_EQ(NamesIn(schemas, 1), KeysOf(v3["components"]["schemas"]));
 }
 
 TEST_F(OpenApiTest, OtherMediaAreRefused) {
