@@ -19,6 +19,7 @@ class NoTokens : public server::TokenIssuer {
   }
   std::string_view issuer() const override { return ""; }
   std::string Jwks() const override { return ""; }
+  std::string Configuration(std::string_view) const override { return ""; }
 };
 
 Object Parse(std::string_view json) {

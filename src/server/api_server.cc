@@ -83,7 +83,7 @@ struct ApiServer::Call {
     if (!document) return Refuse(document.error());
     net::Headers headers;
     if (!document->content_type.empty()) headers.Add("content-type", document->content_type);
-    if (document->varies) headers.Add("vary", "Accept");
+    for (std::string_view name : document->vary) headers.Add("vary", std::string(name));
     if (!document->location.empty()) headers.Add("location", document->location);
     if (!document->cache_control.empty()) headers.Add("cache-control", document->cache_control);
     if (!document->expires.empty()) headers.Add("expires", document->expires);
@@ -302,8 +302,9 @@ void ApiServer::Index(const std::shared_ptr<Call>& call) {
   }
   std::sort(groups.begin(), groups.end());
   for (const std::string& path : groups) paths.Append().SetString(path);
-  for (std::string_view path : std::to_array<std::string_view>(
-           {"/healthz", "/livez", "/openapi/v3", kKeysPath, "/readyz", "/version"})) {
+  for (std::string_view path :
+       std::to_array<std::string_view>({"/healthz", "/livez", "/openapi/v2", "/openapi/v3",
+                                        kKeysPath, "/readyz", "/version"})) {
     paths.Append().SetString(path);
   }
   const api::Object index = std::move(edit).Finish();

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/schema.h"
 #include "base/status.h"
@@ -17,11 +18,11 @@ struct Document {
   int status = 200;          // of a status other than 200 there is no body
   std::string content_type;  // empty: none
   net::Buffer body;
-  std::string etag;           // quoted; empty: none
-  std::string cache_control;  // empty: none
-  std::string expires;        // HTTP date; empty: none
-  std::string location;       // where it is instead; empty: here
-  bool varies = true;         // with the Accept header
+  std::string etag;                                 // quoted; empty: none
+  std::string cache_control;                        // empty: none
+  std::string expires;                              // HTTP date; empty: none
+  std::string location;                             // where it is instead; empty: here
+  std::vector<std::string_view> vary = {"Accept"};  // request headers that matter
 };
 
 // /api, /apis, /api/v1, /apis/<group>, /apis/<group>/<version>: aggregated (apidiscovery v2,
@@ -34,7 +35,8 @@ class Discovery {
 };
 std::unique_ptr<Discovery> MakeDiscovery(std::string server_address);
 
-// /openapi/v3 and /openapi/v3/<name>?hash=..., as JSON. An old hash leads on to the new one.
+// /openapi/v2, /openapi/v3 and /openapi/v3/<name>?hash=..., documents as JSON or protobuf. An old
+// hash leads on to the new one.
 class OpenApi {
  public:
   virtual ~OpenApi() = default;

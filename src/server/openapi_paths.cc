@@ -67,18 +67,19 @@ constexpr ApiParameter kDeleteManyQuery[] = {
 constexpr std::string_view kJson[] = {"application/json"};
 constexpr std::string_view kKeySet[] = {"application/jwk-set+json"};
 constexpr std::string_view kJsonAndYaml[] = {"application/json", "application/yaml"};
-constexpr std::string_view kMedia[] = {"application/json", "application/vnd.kubernetes.protobuf",
-                                       "application/yaml"};
-constexpr std::string_view kMediaAndText[] = {
-    "application/json", "application/vnd.kubernetes.protobuf", "application/yaml", "text/plain"};
+constexpr std::string_view kMedia[] = {"application/json", "application/yaml",
+                                       "application/vnd.kubernetes.protobuf"};
+constexpr std::string_view kMediaAndText[] = {"text/plain", "application/json", "application/yaml",
+                                              "application/vnd.kubernetes.protobuf"};
 constexpr std::string_view kStreams[] = {
-    "application/json", "application/json;stream=watch", "application/vnd.kubernetes.protobuf",
-    "application/vnd.kubernetes.protobuf;stream=watch", "application/yaml"};
+    "application/json", "application/yaml", "application/vnd.kubernetes.protobuf",
+    "application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"};
 constexpr std::string_view kAnyMedia[] = {"*/*"};
 constexpr std::string_view kPatches[] = {
-    "application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json",
-    "application/strategic-merge-patch+json"};
-constexpr Words kCustomPatches = Words(kPatches).first(3);
+    "application/json-patch+json", "application/merge-patch+json",
+    "application/strategic-merge-patch+json", "application/apply-patch+yaml"};
+constexpr std::string_view kCustomPatches[] = {
+    "application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"};
 
 constexpr std::string_view kCodes[] = {"200", "201", "202"};
 constexpr Words kOk = Words(kCodes).first(1);
@@ -105,68 +106,44 @@ struct Verb {
   Words codes;
 };
 using enum Speaks;
+// clang-format off
 constexpr Verb kBuiltin[] = {
-    {"list", "get", "list", "list", "", true, kListQuery, kNothing, {}, kList, kStreams, kOk},
-    {"create", "post", "post", "create", "", true, kWriteQuery, kObject, kAnyMedia, kObject, kMedia,
-     kOkCreatedOrAccepted},
-    {"deletecollection", "delete", "deletecollection", "delete", "Collection", true,
-     kDeleteManyQuery, kOptions, kAnyMedia, kStatus, kMedia, kOk},
-    {"get", "get", "get", "read", "", false, {}, kNothing, {}, kObject, kMedia, kOk},
-    {"update", "put", "put", "replace", "", false, kWriteQuery, kObject, kAnyMedia, kObject, kMedia,
-     kOkOrCreated},
-    {"patch", "patch", "patch", "patch", "", false, kPatchQuery, kPatch, kPatches, kObject, kMedia,
-     kOkOrCreated},
-    {"delete", "delete", "delete", "delete", "", false, kDeleteQuery, kOptions, kAnyMedia, kGone,
-     kMedia, kOkOrAccepted}};
+  {"list", "get", "list", "list", "", true, kListQuery,
+   kNothing, kAnyMedia, kList, kStreams, kOk},
+  {"create", "post", "post", "create", "", true, kWriteQuery,
+   kObject, kAnyMedia, kObject, kMedia, kOkCreatedOrAccepted},
+  {"deletecollection", "delete", "deletecollection", "delete", "Collection", true, kDeleteManyQuery,
+   kOptions, kAnyMedia, kStatus, kMedia, kOk},
+  {"get", "get", "get", "read", "", false, {},
+   kNothing, kAnyMedia, kObject, kMedia, kOk},
+  {"update", "put", "put", "replace", "", false, kWriteQuery,
+   kObject, kAnyMedia, kObject, kMedia, kOkOrCreated},
+  {"patch", "patch", "patch", "patch", "", false, kPatchQuery,
+   kPatch, kPatches, kObject, kMedia, kOkOrCreated},
+  {"delete", "delete", "delete", "delete", "", false, kDeleteQuery,
+   kOptions, kAnyMedia, kGone, kMedia, kOkOrAccepted}};
 // Below /watch/, of what can be watched.
 constexpr Verb kWatches[] = {
-    {"watch",
-     "get",
-     "watchlist",
-     "watch",
-     "",
-     true,
-     kListQuery,
-     kNothing,
-     {},
-     kEvent,
-     kStreams,
-     kOk},
-    {"watch", "get", "watch", "watch", "", false, kListQuery, kNothing, {}, kEvent, kStreams, kOk}};
+  {"watch", "get", "watchlist", "watch", "", true, kListQuery,
+   kNothing, kAnyMedia, kEvent, kStreams, kOk},
+  {"watch", "get", "watch", "watch", "", false, kListQuery,
+   kNothing, kAnyMedia, kEvent, kStreams, kOk}};
 constexpr Verb kCustom[] = {
-    {"list", "get", "list", "list", "", true, kListQuery, kNothing, {}, kList, kJsonAndYaml, kOk},
-    {"create", "post", "post", "create", "", true, kWriteQuery, kObject, kJsonAndYaml, kObject,
-     kJsonAndYaml, kOkCreatedOrAccepted},
-    {"deletecollection",
-     "delete",
-     "deletecollection",
-     "delete",
-     "Collection",
-     true,
-     kListQuery,
-     kNothing,
-     {},
-     kStatus,
-     kJsonAndYaml,
-     kOk},
-    {"get",
-     "get",
-     "get",
-     "read",
-     "",
-     false,
-     kVersionQuery,
-     kNothing,
-     {},
-     kObject,
-     kJsonAndYaml,
-     kOk},
-    {"update", "put", "put", "replace", "", false, kWriteQuery, kObject, kJsonAndYaml, kObject,
-     kJsonAndYaml, kOkOrCreated},
-    {"patch", "patch", "patch", "patch", "", false, kPatchQuery, kPatch, kCustomPatches, kObject,
-     kJsonAndYaml, kOk},
-    {"delete", "delete", "delete", "delete", "", false, kDeleteQuery, kOptions, kJsonAndYaml, kGone,
-     kJsonAndYaml, kOkOrAccepted}};
+  {"list", "get", "list", "list", "", true, kListQuery,
+   kNothing, kJsonAndYaml, kList, kJsonAndYaml, kOk},
+  {"create", "post", "post", "create", "", true, kWriteQuery,
+   kObject, kJsonAndYaml, kObject, kJsonAndYaml, kOkCreatedOrAccepted},
+  {"deletecollection", "delete", "deletecollection", "delete", "Collection", true, kListQuery,
+   kNothing, kJsonAndYaml, kStatus, kJsonAndYaml, kOk},
+  {"get", "get", "get", "read", "", false, kVersionQuery,
+   kNothing, kJsonAndYaml, kObject, kJsonAndYaml, kOk},
+  {"update", "put", "put", "replace", "", false, kWriteQuery,
+   kObject, kJsonAndYaml, kObject, kJsonAndYaml, kOkOrCreated},
+  {"patch", "patch", "patch", "patch", "", false, kPatchQuery,
+   kPatch, kCustomPatches, kObject, kJsonAndYaml, kOk},
+  {"delete", "delete", "delete", "delete", "", false, kDeleteQuery,
+   kOptions, kJsonAndYaml, kGone, kJsonAndYaml, kOkOrAccepted}};
+// clang-format on
 
 // The verbs of what is connected to. The last two nobody can be granted.
 struct ConnectVerb {
@@ -412,6 +389,7 @@ class PathsWriter {
                             verb.word, below ? "WithPath" : "");
     out.method = verb.method;
     out.action = "connect";
+    out.body_media = kAnyMedia;
     out.answer_media = kAnyMedia;
     out.codes = kOk;
     AddOptions(*place.sub->message, out.parameters);
@@ -427,6 +405,7 @@ class PathsWriter {
         fmt::format("get{}{}APIResources", Camel(ShortGroup(gv_.group), true), Title(gv_.version));
     out.tag = Tag();
     out.answer = Meta("APIResourceList");
+    out.body_media = kMedia;
     out.answer_media = kMedia;
     out.codes = kOk;
   }
@@ -441,16 +420,44 @@ class PathsWriter {
   ApiPaths paths_;
 };
 
-ApiPaths One(std::string_view name, std::string id, std::string tag, std::string model,
-             Words media) {
+ApiPaths One(std::string_view name, std::string id, std::string tag, std::string model, Words takes,
+             Words gives) {
   ApiOperation operation{.method = "get", .id = std::move(id), .tag = std::move(tag)};
   operation.answer = std::move(model);
-  operation.answer_media = media;
+  operation.body_media = takes;
+  operation.answer_media = gives;
   operation.codes = kOk;
   return {{fmt::format("/{}/", name), {std::move(operation)}}};
 }
 
 }  // namespace
+
+std::vector<ApiParameter> CommonParameters(const std::vector<ApiOperation>& operations) {
+  std::vector<ApiParameter> common = operations.front().parameters;
+  std::erase_if(common, [&operations](const ApiParameter& parameter) {
+    return !std::all_of(operations.begin(), operations.end(), [&](const ApiOperation& operation) {
+      return std::find(operation.parameters.begin(), operation.parameters.end(), parameter) !=
+             operation.parameters.end();
+    });
+  });
+  return common;
+}
+
+std::vector<ApiParameter> OwnParameters(const ApiOperation& operation,
+                                        const std::vector<ApiParameter>& common) {
+  std::vector<ApiParameter> own = operation.parameters;
+  std::erase_if(own, [&common](const ApiParameter& parameter) {
+    return std::find(common.begin(), common.end(), parameter) != common.end();
+  });
+  return own;
+}
+
+std::string_view MeaningOf(std::string_view code) {
+  if (code == "200") return "OK";
+  if (code == "201") return "Created";
+  if (code == "202") return "Accepted";
+  return "Unauthorized";
+}
 
 std::string DocumentName(const GroupVersion& gv) {
   return (gv.group.empty() ? "api/" : "apis/") + gv.ToString();
@@ -462,19 +469,22 @@ ApiPaths PathsOf(const api::Registry& registry, GroupVersion gv) {
 
 std::map<std::string, ApiPaths> DiscoveryPaths(const api::Registry& registry) {
   std::map<std::string, ApiPaths> out;
-  out["api"] = One("api", "getCoreAPIVersions", "core", Meta("APIVersions"), kMedia);
-  out["apis"] = One("apis", "getAPIVersions", "apis", Meta("APIGroupList"), kMedia);
-  out["version"] =
-      One("version", "getCodeVersion", "version", "io.k8s.apimachinery.pkg.version.Info", kJson);
+  out["api"] = One("api", "getCoreAPIVersions", "core", Meta("APIVersions"), kMedia, kMedia);
+  out["apis"] = One("apis", "getAPIVersions", "apis", Meta("APIGroupList"), kMedia, kMedia);
+  out["version"] = One("version", "getCodeVersion", "version",
+                       "io.k8s.apimachinery.pkg.version.Info", kJson, kJson);
+  out[".well-known/openid-configuration"] =
+      One(".well-known/openid-configuration", "getServiceAccountIssuerOpenIDConfiguration",
+          "WellKnown", "", {}, kJson);
   out["openid/v1/jwks"] =
-      One("openid/v1/jwks", "getServiceAccountIssuerOpenIDKeyset", "openid", "", kKeySet);
+      One("openid/v1/jwks", "getServiceAccountIssuerOpenIDKeyset", "openid", "", {}, kKeySet);
   for (const Resource* resource : registry.resources()) {
     const std::string_view group = resource->group_version.group;
     if (group.empty() || api::AsCustom(*resource)) continue;
     const std::string name = fmt::format("apis/{}", group);
     if (out.contains(name)) continue;
     out[name] = One(name, fmt::format("get{}APIGroup", Camel(ShortGroup(group), true)),
-                    Camel(ShortGroup(group), false), Meta("APIGroup"), kMedia);
+                    Camel(ShortGroup(group), false), Meta("APIGroup"), kMedia, kMedia);
   }
   return out;
 }

@@ -34,8 +34,8 @@ struct ApiOperation {
   std::vector<ApiParameter> parameters;  // by name and place
   std::string body;                      // model; "": none
   bool body_required = false;
-  std::span<const std::string_view> body_media;
-  std::string answer;  // model; "": a string
+  std::span<const std::string_view> body_media;  // also where there is no body
+  std::string answer;                            // model; "": a string
   std::span<const std::string_view> answer_media;
   std::span<const std::string_view> codes;  // that answer so
 };
@@ -45,6 +45,13 @@ ApiPaths PathsOf(const api::Registry& registry, api::GroupVersion gv);
 // What is served beside the group versions: a document each, by its name in the index ("apis").
 // Groups of custom kinds have none.
 std::map<std::string, ApiPaths> DiscoveryPaths(const api::Registry& registry);
+
+// The parameters that all operations of a path have: they stand at the path. The rest of one's own.
+std::vector<ApiParameter> CommonParameters(const std::vector<ApiOperation>& operations);
+std::vector<ApiParameter> OwnParameters(const ApiOperation& operation,
+                                        const std::vector<ApiParameter>& common);
+// "OK" of "200".
+std::string_view MeaningOf(std::string_view code);
 
 // The name of a group version's document: "api/v1", "apis/apps/v1".
 std::string DocumentName(const api::GroupVersion& gv);
