@@ -168,13 +168,17 @@ FieldSet Ignored(const ManagerInfo& who, FieldSet set) {
   return set;
 }
 
+std::string TimeOf(const ManagerInfo& who) {
+  return who.now == Time{} ? std::string() : FormatTime(who.now);
+}
+
 ManagerEntry NewEntry(const ManagerInfo& who, bool applied) {
   ManagerEntry e;
   e.manager = who.manager.empty() ? "unknown" : std::string(who.manager);
   e.applied = applied;
   e.api_version = who.api_version;
   e.subresource = who.subresource;
-  e.time = FormatTime(who.now);
+  e.time = TimeOf(who);
   e.read = true;
   return e;
 }
@@ -349,6 +353,7 @@ Result<Object> ApplyFields(const ManagerInfo& who, bool force, const Message& me
   }
 
   ManagerEntry mine = NewEntry(who, true);
+  mine.time.clear();  // told when the object changes
   FieldSet last;
   std::erase_if(managed, [&](ManagerEntry& e) {
     if (!e.SameManager(mine)) return false;
@@ -379,7 +384,7 @@ Result<Object> ApplyFields(const ManagerInfo& who, bool force, const Message& me
   TakeFrom(managed, c, own);
   own->fields = own->fields.Difference(Stripped());
   bool same = live && Equal(base.root(), next.root());
-  if (!same) own->time = FormatTime(who.now);
+  if (!same) own->time = TimeOf(who);
   std::erase_if(managed, [](const ManagerEntry& e) { return e.Empty(); });
   return WithManaged(next, std::move(managed), live, message);
 }

@@ -24,8 +24,8 @@ struct ManagerInfo {
   std::string_view manager;  // "" counts as "unknown"
   std::string_view subresource;
   std::string_view api_version;
-  Time now;
-  bool status_apart = true;     // status is written by its subresource only
+  Time now;                  // zero: the entry bears no time, as those of scale (scalehandler.go)
+  bool status_apart = true;  // status is written by its subresource only
   bool metadata_apart = false;  // ... which writes no metadata
 };
 

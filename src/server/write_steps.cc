@@ -205,8 +205,10 @@ void KeepAllButStatus(Mut object, Value old) {
 
 api::ManagerInfo FieldManagerOf(const Operation& op, const std::string& api_version, Time now) {
   const api::CustomVersion* custom = api::AsCustom(*op.resource);
+  const std::string_view part = op.subresource ? op.subresource->name : op.part;
+  if (part == "scale") now = {};
   return {.manager = op.options.field_manager,
-          .subresource = op.subresource ? op.subresource->name : op.part,
+          .subresource = part,
           .api_version = api_version,
           .now = now,
           .status_apart = !custom || custom->has_status,
