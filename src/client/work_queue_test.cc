@@ -44,6 +44,34 @@ TEST_F(WorkQueueTest, WaitingKeysAreNotDoubled) {
   EXPECT_TRUE(queue->idle());
 }
 
+TEST_F(WorkQueueTest, LongWorkRestsAsLongAndShortWorkNotAtAll) {
+  Make();
+  queue->Add("a");
+  loop.RunReady();
+  loop.Advance(300ms);
+  queue->Add("a");
+  Finish("a");
+  EXPECT_EQ(begun.size(), 1u);
+  EXPECT_FALSE(queue->idle());
+  queue->Add("a");
+  queue->Add("b");
+  loop.Advance(299ms);
+  EXPECT_THAT(begun, ElementsAre("a", "b")) << "others need not wait";
+  Finish("b");
+  loop.Advance(1ms);
+  EXPECT_THAT(begun, ElementsAre("a", "b", "a"));
+  queue->Add("a");
+  Finish("a");
+  EXPECT_THAT(begun, ElementsAre("a", "b", "a", "a"));
+  loop.Advance(1h);
+  Finish("a");
+  loop.Advance(1s);
+  EXPECT_TRUE(queue->idle());
+  queue->Add("a");
+  loop.RunReady();
+  EXPECT_EQ(begun.size(), 5u);
+}
+
 TEST_F(WorkQueueTest, KeyAddedWhileWorkedOnComesAgainNotTwiceAtOnce) {
   Make(2);
   queue->Add("a");

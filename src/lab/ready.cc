@@ -39,8 +39,23 @@ void ReadyWatch::OnReady(size_t nodes, std::function<void()> ready) {
 }
 
 void ReadyWatch::Check() {
-  if (!ready_ || !Missing(wanted_).empty()) return;
+  if (!ready_) return;
+  const Object waited = waits_for_.empty() ? Object() : nodes_.Get({"", waits_for_});
+  if (waited && !MissingOf(waited).empty()) return;
+  if (!Missing(wanted_).empty()) return;
   std::exchange(ready_, nullptr)();
+}
+
+std::string ReadyWatch::MissingOf(const Object& node) const {
+  if (!IsReady(node)) return fmt::format("node {} is not Ready", node.name());
+  const std::string pool_name = pool_of_(node);
+  if (pool_name.empty()) return {};
+  const Object pool = pools_.Get({"", pool_name});
+  if (!pool) return {};
+  const bool by_plugin = pool["spec"]["allocation"].AsString() != "dra";
+  const int64_t wanted = by_plugin ? pool["spec"]["count"].AsInt() : 0;
+  if (GpusShown(node) == wanted) return {};
+  return fmt::format("node {} shows {} of {} GPUs", node.name(), GpusShown(node), wanted);
 }
 
 std::string ReadyWatch::Missing(size_t nodes) const {
@@ -48,15 +63,9 @@ std::string ReadyWatch::Missing(size_t nodes) const {
     return fmt::format("{} of {} nodes have registered", nodes_.size(), nodes);
   }
   for (const Object& node : nodes_.List()) {
-    if (!IsReady(node)) return fmt::format("node {} is not Ready", node.name());
-    const std::string pool_name = pool_of_(node);
-    if (pool_name.empty()) continue;
-    const Object pool = pools_.Get({"", pool_name});
-    if (!pool) continue;
-    const bool by_plugin = pool["spec"]["allocation"].AsString() != "dra";
-    const int64_t wanted = by_plugin ? pool["spec"]["count"].AsInt() : 0;
-    if (GpusShown(node) != wanted) {
-      return fmt::format("node {} shows {} of {} GPUs", node.name(), GpusShown(node), wanted);
+    if (std::string missing = MissingOf(node); !missing.empty()) {
+      waits_for_ = node.name();
+      return missing;
     }
   }
   return {};

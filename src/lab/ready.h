@@ -25,11 +25,15 @@ class ReadyWatch {
 
  private:
   void Check();
+  // What this node lacks, empty for nothing.
+  std::string MissingOf(const api::Object& node) const;
 
   client::Informer& nodes_;
   client::Informer& pools_;
   const PoolOf pool_of_;
   size_t wanted_ = 0;
+  // The node that was not ready at the last look: until it is, no other need be looked at.
+  mutable std::string waits_for_;
   std::function<void()> ready_;
   std::vector<std::unique_ptr<client::Subscription>> subscriptions_;
 };

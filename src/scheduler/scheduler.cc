@@ -243,28 +243,38 @@ Verdict Scheduler::Filter(const CycleState& state, const NodeInfo& node) const {
   return framework_.Filter(state, node);
 }
 
-std::vector<const NodeInfo*> Scheduler::Candidates(CycleState& state, Diagnosis& diagnosis) const {
-  Framework::Left left;
-  diagnosis.pre_filter = framework_.PreFilter(state, cluster_, left);
-  if (!diagnosis.pre_filter.ok()) return {};
-  std::set<std::string_view> names;
-  for (const Plugin* plugin : left.by) names.insert(plugin->name());
+std::vector<const NodeInfo*> Scheduler::Candidates(const Framework::Left& left) const {
   std::vector<const NodeInfo*> candidates;
-  for (const auto& [name, node] : cluster_.nodes()) {
-    if (!left.nodes || left.nodes->contains(name)) {
-      candidates.push_back(&node);
-      continue;
+  if (left.nodes) {
+    for (const std::string& name : *left.nodes) {
+      const auto at = cluster_.nodes().find(name);
+      if (at != cluster_.nodes().end()) candidates.push_back(&at->second);
     }
-    Verdict verdict = Verdict::RejectForGood(
-        fmt::format("node(s) didn't satisfy plugin(s) [{}]", fmt::join(names, " ")));
-    verdict.plugin = left.by.front();
-    diagnosis.nodes[name] = std::move(verdict);
+    return candidates;
   }
+  candidates.reserve(cluster_.nodes().size());
+  for (const auto& [name, node] : cluster_.nodes()) candidates.push_back(&node);
   return candidates;
 }
 
+// Said of the nodes that no Filter has seen; only a Pod that fits nowhere needs it.
+void Scheduler::TellLeftOut(const Framework::Left& left, Diagnosis& diagnosis) const {
+  if (!left.nodes) return;
+  std::set<std::string_view> names;
+  for (const Plugin* plugin : left.by) names.insert(plugin->name());
+  Verdict verdict = Verdict::RejectForGood(
+      fmt::format("node(s) didn't satisfy plugin(s) [{}]", fmt::join(names, " ")));
+  verdict.plugin = left.by.front();
+  for (const auto& [name, node] : cluster_.nodes()) {
+    if (!left.nodes->contains(name)) diagnosis.nodes[name] = verdict;
+  }
+}
+
 std::vector<const NodeInfo*> Scheduler::Feasible(CycleState& state, Diagnosis& diagnosis) {
-  const std::vector<const NodeInfo*> candidates = Candidates(state, diagnosis);
+  Framework::Left only;
+  diagnosis.pre_filter = framework_.PreFilter(state, cluster_, only);
+  if (!diagnosis.pre_filter.ok()) return {};
+  const std::vector<const NodeInfo*> candidates = Candidates(only);
   const NodeInfo* nominated = NominatedNode(state.pod->uid);
   const bool left = std::ranges::find(candidates, nominated) != candidates.end();
   if (left && Filter(state, *nominated).ok()) return {nominated};
@@ -281,6 +291,7 @@ std::vector<const NodeInfo*> Scheduler::Feasible(CycleState& state, Diagnosis& d
     }
   }
   if (!candidates.empty()) next_start_ = (next_start_ + looked) % candidates.size();
+  if (found.empty()) TellLeftOut(only, diagnosis);
   return found;
 }
 

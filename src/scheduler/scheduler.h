@@ -58,7 +58,8 @@ class Scheduler {
   // Filters, also with the Pods in thought that freed the node for themselves.
   Verdict Filter(const CycleState& state, const NodeInfo& node) const;
   std::vector<const NodeInfo*> Feasible(CycleState& state, Diagnosis& diagnosis);
-  std::vector<const NodeInfo*> Candidates(CycleState& state, Diagnosis& diagnosis) const;
+  std::vector<const NodeInfo*> Candidates(const Framework::Left& left) const;
+  void TellLeftOut(const Framework::Left& left, Diagnosis& diagnosis) const;
   const NodeInfo& Best(CycleState& state, const std::vector<const NodeInfo*>& nodes);
   void Bind(PodPtr pod, const std::string& node);
   void CreateBinding(const PodPtr& pod, const std::string& node);
