@@ -235,11 +235,13 @@ TEST_P(Isolated, ExecTakesMuchInput) {
 TEST_P(Isolated, ExecWithATerminal) {
   const std::string id = host_.Start({.argv = {"sleep", "1000"}});
   host_.Started(id);
-  ExecRun run = host_.Exec({.container_id = id,
-                            .argv = {"sh", "-c", "test -t 0 && stty size && read x && echo got $x"},
-                            .tty = true,
-                            .use_stdin = true},
-                           "line\n", {{132, 43}});
+  // The size may come after the start, as it does from a client; until then stty says nothing.
+  const std::string script =
+      "test -t 0 && until stty size 2>/dev/null | grep .; do sleep 0.01; done && read x && echo "
+      "got $x";
+  ExecRun run =
+      host_.Exec({.container_id = id, .argv = {"sh", "-c", script}, .tty = true, .use_stdin = true},
+                 "line\n", {{132, 43}});
   EXPECT_NE(run.out.find("43 132"), std::string::npos) << run.out;
   EXPECT_NE(run.out.find("got line"), std::string::npos) << run.out;
   EXPECT_EQ(run.result.value_or(-1), 0);
