@@ -27,9 +27,9 @@ find_path(RE2_INCLUDE_DIR re2/re2.h REQUIRED)
 file(STRINGS ${RE2_INCLUDE_DIR}/re2/re2.h re2_on_absl REGEX "absl/" LIMIT_COUNT 1)
 if(re2_on_absl)
   find_package(absl REQUIRED)
-  target_link_libraries(dep_re2 INTERFACE absl::base absl::fixed_array absl::flat_hash_map
-    absl::flat_hash_set absl::inlined_vector absl::optional absl::span absl::str_format
-    absl::strings absl::synchronization)
+  target_link_libraries(dep_re2 INTERFACE absl::absl_check absl::absl_log absl::base
+    absl::fixed_array absl::flat_hash_map absl::flat_hash_set absl::inlined_vector absl::optional
+    absl::span absl::str_format absl::strings absl::synchronization)
 endif()
 
 # fmt and spdlog header-only.

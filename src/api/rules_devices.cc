@@ -2,12 +2,12 @@
 // looked into; of a slice's capacity policies only the shape is asked.
 // Source: pkg/apis/resource/validation.
 #include <fmt/format.h>
-#include <re2/re2.h>
 
 #include <algorithm>
 #include <map>
 
 #include "api/json.h"
+#include "api/regex.h"
 #include "api/rules_kinds.h"
 #include "api/rules_pod.h"
 
@@ -327,7 +327,7 @@ void ValidateAttribute(Value attribute, const At& at, FieldErrors& errors) {
       R"((0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*))"
       R"((-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?)"
       R"((\+([0-9a-zA-Z-]+)(\.([0-9a-zA-Z-]+))*)?)");
-  if (name == "version" && !re2::RE2::FullMatch(text, kVersion)) {
+  if (name == "version" && !re2::RE2::FullMatch(Re2Text(text), kVersion)) {
     errors.InvalidText(here, text, "must be a string compatible with semver.org spec 2.0.0");
   }
   if (text.size() > kMaxAttributeValue) errors.TooLong(here, kMaxAttributeValue);

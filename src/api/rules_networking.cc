@@ -1,9 +1,9 @@
 // Network policies, ingresses and addresses. Source: pkg/apis/networking/validation.
 #include <fmt/format.h>
-#include <re2/re2.h>
 
 #include <algorithm>
 
+#include "api/regex.h"
 #include "api/rules_kinds.h"
 #include "api/rules_pod.h"
 
@@ -360,7 +360,7 @@ void ValidateController(std::string_view text, const At& at, FieldErrors& errors
   const std::string_view path = text.substr(slash + 1);
   static constexpr const char* kPath = R"([A-Za-z0-9/\-._~%!$&'()*+,;=:]+)";
   static const re2::RE2 kPattern(kPath);
-  if (!re2::RE2::FullMatch(path, kPattern)) {
+  if (!re2::RE2::FullMatch(Re2Text(path), kPattern)) {
     errors.InvalidText(at, path,
                        fmt::format("Invalid path (regex used for validation is '{}')", kPath));
   }

@@ -1,13 +1,12 @@
 #include "api/schema_formats.h"
 
-#include <re2/re2.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
 
 #include "api/names.h"
+#include "api/regex.h"
 #include "api/rules_kit.h"
 #include "api/time_value.h"
 #include "base/ascii.h"
@@ -22,7 +21,7 @@ using Check = bool (*)(std::string_view);
 template <const char* kPattern>
 bool Matches(std::string_view text) {
   static const auto* const expression = new re2::RE2(kPattern);
-  return re2::RE2::FullMatch(text, *expression);
+  return re2::RE2::FullMatch(Re2Text(text), *expression);
 }
 
 constexpr char kHex24[] = "[0-9a-fA-F]{24}";

@@ -1,11 +1,12 @@
 #include "api/schema_node.h"
 
 #include <fmt/format.h>
-#include <re2/re2.h>
 
 #include <algorithm>
 #include <array>
 #include <utility>
+
+#include "api/regex.h"
 
 namespace sextant::api {
 namespace {
@@ -80,7 +81,7 @@ class Compiler {
     for (Value item : schema["enum"].items()) node.enum_values.push_back(item);
     Texts(schema["required"], node.required);
     if (node.pattern.empty()) return {};
-    auto expression = std::make_unique<re2::RE2>(node.pattern, PatternOptions());
+    auto expression = std::make_unique<re2::RE2>(Re2Text(node.pattern), PatternOptions());
     if (!expression->ok()) return {};  // the CRD's own validation says so
     pattern_size_ += static_cast<size_t>(std::max(expression->ProgramSize(), 0));
     if (pattern_size_ > kMaxPatternSize) {
@@ -166,7 +167,7 @@ std::string PatternError(std::string_view pattern) {
       {ErrorBadUTF8, "invalid UTF-8"},
       {ErrorBadNamedCapture, "invalid named capture"},
   }};
-  const re2::RE2 expression(pattern, PatternOptions());
+  const re2::RE2 expression(Re2Text(pattern), PatternOptions());
   if (expression.ok()) return "";
   for (const auto& [code, words] : kWords) {
     if (code != expression.error_code()) continue;

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <re2/re2.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +12,7 @@
 #include "api/go_values.h"
 #include "api/json.h"
 #include "api/names.h"
+#include "api/regex.h"
 #include "api/rules_kit.h"
 #include "api/schema_formats.h"
 #include "api/schema_values.h"
@@ -277,7 +277,7 @@ class Validator {
           Bad(at, Quote(text), fmt::format("should be at least {} chars long", *s.min_length)));
     }
     if (s.pattern.empty()) return;
-    if (!s.expression || !re2::RE2::PartialMatch(text, *s.expression)) {
+    if (!s.expression || !re2::RE2::PartialMatch(Re2Text(text), *s.expression)) {
       out.Add(Bad(at, Quote(text), fmt::format("should match '{}'", s.pattern)));
     }
   }

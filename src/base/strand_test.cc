@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <latch>
+#include <utility>
+#include <vector>
 
 namespace sextant {
 namespace {
@@ -26,6 +28,20 @@ TEST(StrandTest, RunsWhatWasPostedBeforeItIsDropped) {
     Strand(pool).Post([&done] { done.count_down(); });
   }
   done.wait();
+}
+
+// A task that holds its strand (as a connection's does) is no leak when the pool goes first.
+TEST(StrandTest, WhatIsQueuedGoesWithThePool) {
+  struct IdlePool : Executor {
+    void Post(Task task) override { tasks.push_back(std::move(task)); }
+    std::vector<Task> tasks;
+  } pool;
+  auto strand = std::make_shared<Strand>(pool);
+  for (int i = 0; i < 3; ++i) strand->Post([strand] {});
+  const std::weak_ptr<Strand> seen = std::exchange(strand, nullptr);
+  EXPECT_FALSE(seen.expired());
+  pool.tasks.clear();
+  EXPECT_TRUE(seen.expired());
 }
 
 }  // namespace

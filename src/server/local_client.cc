@@ -19,22 +19,39 @@ constexpr std::string_view kDeleteOptionsGroup = "v1";
 
 class LocalWatch : public client::WatchHandle {
  public:
-  // Set on the executor's loop by the client, read by the deliveries: once it is false nothing more
-  // is told.
+  // What the stream's deliveries hold. Never the stream itself: each would keep the other alive.
   struct Shared {
+    // Set on the executor's loop by the client, read by the deliveries: once it is false nothing
+    // more is told.
     std::atomic<bool> alive = true;
     client::WatchCallbacks callbacks;
-    std::shared_ptr<WatchStream> stream;  // set before anything is delivered
   };
-  explicit LocalWatch(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+  // `stream` may be null: the watch was refused.
+  LocalWatch(std::shared_ptr<Shared> shared, std::shared_ptr<WatchStream> stream)
+      : shared_(std::move(shared)), stream_(std::move(stream)) {}
   ~LocalWatch() override {
     shared_->alive = false;
-    if (shared_->stream) shared_->stream->Stop();
+    if (stream_) stream_->Stop();
   }
 
  private:
   std::shared_ptr<Shared> shared_;
+  std::shared_ptr<WatchStream> stream_;
 };
+
+// The calls outlive the client that began them (its owner may go first): they hold the loop alone.
+template <typename T>
+void Later(Loop& executor, Callback<T> done, Result<T> result) {
+  executor.Post(
+      [done = std::move(done), result = std::move(result)]() mutable { done(std::move(result)); });
+}
+
+template <typename T>
+Callback<T> Deliver(Loop& executor, Callback<T> done) {
+  return [&executor, done = std::move(done)](Result<T> result) mutable {
+    Later<T>(executor, std::move(done), std::move(result));
+  };
+}
 
 client::WatchEventType ClientType(WatchKind kind) {
   switch (kind) {
@@ -84,16 +101,18 @@ class LocalClient : public client::Client {
 
   void List(Gvr gvr, client::ListOptions options, Callback<struct client::List> done) override {
     auto op = MakeOperation("list", gvr, {options.ns, ""});
-    if (!op) return Later<struct client::List>(std::move(done), Fail(op.error()));
+    if (!op) return Later<struct client::List>(executor_, std::move(done), Fail(op.error()));
     SetSelection(options, op->options);
     NoteFieldSelector(options.field_selector, op->info);
-    pipeline_.Execute(*std::move(op), [this, done = std::move(done)](Result<Outcome> r) mutable {
-      if (!r) return Later<struct client::List>(std::move(done), Fail(std::move(r).error()));
+    pipeline_.Execute(*std::move(op), [&executor = executor_,
+                                       done = std::move(done)](Result<Outcome> r) mutable {
+      if (!r)
+        return Later<struct client::List>(executor, std::move(done), Fail(std::move(r).error()));
       struct client::List list;
       list.items = std::move(r->list->items);
       list.resource_version = std::move(r->list->resource_version);
       list.continue_token = std::move(r->list->continue_token);
-      Later<struct client::List>(std::move(done), std::move(list));
+      Later<struct client::List>(executor, std::move(done), std::move(list));
     });
   }
 
@@ -122,12 +141,11 @@ class LocalClient : public client::Client {
       }
     }
     if (!stream) {
-      End(shared, Fail(stream.error()));
-    } else {
-      shared->stream = *stream;
-      shared->stream->Start();
+      End(executor_, shared, Fail(stream.error()));
+      return std::make_unique<LocalWatch>(shared, nullptr);
     }
-    return std::make_unique<LocalWatch>(shared);
+    (*stream)->Start();
+    return std::make_unique<LocalWatch>(shared, *std::move(stream));
   }
 
   void Create(Gvr gvr, ObjectName name, Object object, client::WriteOptions options,
@@ -156,7 +174,7 @@ class LocalClient : public client::Client {
   void DeleteCollection(Gvr gvr, client::ListOptions which, client::DeleteOptions options,
                         Callback<Object> done) override {
     auto op = MakeOperation("deletecollection", gvr, {which.ns, ""});
-    if (!op) return Later<Object>(std::move(done), Fail(op.error()));
+    if (!op) return Later<Object>(executor_, std::move(done), Fail(op.error()));
     SetSelection(which, op->options);
     NoteFieldSelector(which.field_selector, op->info);
     op->body = DeleteBody(options);
@@ -166,28 +184,14 @@ class LocalClient : public client::Client {
   void PodLog(ObjectName pod, std::string container, int64_t limit_bytes,
               Callback<std::string> done) override {
     extras_.PodLog(user_, std::move(pod), std::move(container), limit_bytes,
-                   Deliver(std::move(done)));
+                   Deliver(executor_, std::move(done)));
   }
 
   void GetRaw(std::string path, Callback<std::string> done) override {
-    extras_.Raw(user_, std::move(path), Deliver(std::move(done)));
+    extras_.Raw(user_, std::move(path), Deliver(executor_, std::move(done)));
   }
 
  private:
-  template <typename T>
-  void Later(Callback<T> done, Result<T> result) {
-    executor_.Post([done = std::move(done), result = std::move(result)]() mutable {
-      done(std::move(result));
-    });
-  }
-
-  template <typename T>
-  Callback<T> Deliver(Callback<T> done) {
-    return [this, done = std::move(done)](Result<T> result) mutable {
-      Later<T>(std::move(done), std::move(result));
-    };
-  }
-
   Result<Operation> MakeOperation(std::string_view verb, Gvr gvr, ObjectName name,
                                   std::string_view subresource = {}) {
     Operation op;
@@ -226,7 +230,7 @@ class LocalClient : public client::Client {
            client::WriteOptions options, Callback<Object> done,
            client::PatchType type = client::PatchType::kMerge) {
     auto op = MakeOperation(verb, gvr, std::move(name), options.subresource);
-    if (!op) return Later<Object>(std::move(done), Fail(op.error()));
+    if (!op) return Later<Object>(executor_, std::move(done), Fail(op.error()));
     op->apply = verb == "patch" && type == client::PatchType::kApply;
     if (verb == "patch" && !op->apply) {
       op->patch = api::ToJson(body.root());
@@ -241,9 +245,9 @@ class LocalClient : public client::Client {
   }
 
   void Execute(Operation op, Callback<Object> done) {
-    Respond respond = [this, done = std::move(done)](Result<Outcome> r) mutable {
-      if (!r) return Later<Object>(std::move(done), Fail(std::move(r).error()));
-      Later<Object>(std::move(done), std::move(r->object));
+    Respond respond = [&executor = executor_, done = std::move(done)](Result<Outcome> r) mutable {
+      if (!r) return Later<Object>(executor, std::move(done), Fail(std::move(r).error()));
+      Later<Object>(executor, std::move(done), std::move(r->object));
     };
     if (extras_.ExecuteSubresource(op, respond)) return;
     pipeline_.Execute(std::move(op), std::move(respond));
@@ -265,16 +269,17 @@ class LocalClient : public client::Client {
 
   Result<std::shared_ptr<WatchStream>> StartStream(Operation op,
                                                    std::shared_ptr<LocalWatch::Shared> shared) {
-    return WatchStream::Make(pipeline_, std::move(op),
-                             [this, shared](std::vector<WatchUpdate> updates, bool end) {
-                               if (!shared->alive) return false;
-                               Tell(shared, std::move(updates), end);
-                               return true;
-                             });
+    return WatchStream::Make(
+        pipeline_, std::move(op),
+        [&executor = executor_, shared](std::vector<WatchUpdate> updates, bool end) {
+          if (!shared->alive) return false;
+          Tell(executor, shared, std::move(updates), end);
+          return true;
+        });
   }
 
-  void Tell(std::shared_ptr<LocalWatch::Shared> shared, std::vector<WatchUpdate> updates,
-            bool end) {
+  static void Tell(Loop& executor, const std::shared_ptr<LocalWatch::Shared>& shared,
+                   std::vector<WatchUpdate> updates, bool end) {
     std::vector<client::WatchEvent> events;
     Status status;
     for (WatchUpdate& update : updates) {
@@ -285,15 +290,16 @@ class LocalClient : public client::Client {
       }
     }
     if (!events.empty()) {
-      executor_.Post([shared, events = std::move(events)]() mutable {
+      executor.Post([shared, events = std::move(events)]() mutable {
         if (shared->alive) shared->callbacks.on_events(std::move(events));
       });
     }
-    if (end) End(shared, std::move(status));
+    if (end) End(executor, shared, std::move(status));
   }
 
-  void End(std::shared_ptr<LocalWatch::Shared> shared, Status status) {
-    executor_.Post([shared, status = std::move(status)]() mutable {
+  static void End(Loop& executor, const std::shared_ptr<LocalWatch::Shared>& shared,
+                  Status status) {
+    executor.Post([shared, status = std::move(status)]() mutable {
       if (shared->alive.exchange(false) && shared->callbacks.on_end) {
         shared->callbacks.on_end(std::move(status));
       }

@@ -1,7 +1,8 @@
 // LocalClient: client::Client on the pipeline of this process, made for one user. It skips bytes
 // only (TLS, authentication, codec), never authorization, admission, managed fields or audit.
 //
-// Ownership: the pipeline must outlive it. Threads: as client::Client says.
+// Ownership: the pipeline and the executor must outlive it and its calls; it may go before they
+// end. Threads: as client::Client says.
 #pragma once
 
 #include <memory>

@@ -33,7 +33,8 @@ class Load {
 
   // After writers have stopped and everything was answered: whether the watcher has caught up.
   bool WatcherAgrees() const;
-  int64_t replicas() const;  // of the Deployment; -1: it does not exist yet
+  Revision heard() const { return heard_; }  // by the watcher
+  int64_t replicas() const;                  // of the Deployment; -1: it does not exist yet
   std::map<std::string, std::string> Pods() const { return pods_.Uids(); }
 
   std::vector<std::string> TakeComplaints();

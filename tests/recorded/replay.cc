@@ -71,6 +71,16 @@ Json Decoded(const api::Object& object) {
   return Json::parse(api::ToJson(object.root(), {.escape_html = false}), nullptr, false);
 }
 
+// Spans of seconds: what the real server told at once, a busy machine tells a second later.
+bool AreYoungAges(const Json& want, const Json& got) {
+  const auto young = [](const Json& cell) {
+    if (!cell.is_string()) return false;
+    const std::string text = cell.get<std::string>();
+    return text.size() == 2 && text[1] == 's' && IsDigit(text[0]);
+  };
+  return young(want) && young(got);
+}
+
 // The first place where two values differ, as "path: want X, got Y".
 std::string Difference(const Json& want, const Json& got, const std::string& path) {
   const auto show = [](const Json& value) { return value.dump().substr(0, 300); };
@@ -97,7 +107,7 @@ std::string Difference(const Json& want, const Json& got, const std::string& pat
     }
     return "";
   }
-  if (want == got) return "";
+  if (want == got || (path.contains(".cells[") && AreYoungAges(want, got))) return "";
   return fmt::format("{}: want {}, got {}", path, show(want), show(got));
 }
 
