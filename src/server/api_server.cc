@@ -12,6 +12,7 @@
 #include "server/decode.h"
 #include "server/encode.h"
 #include "server/fixed_paths.h"
+#include "server/flow_control.h"
 #include "server/impersonation.h"
 #include "server/node_proxy.h"
 #include "server/request_info.h"
@@ -72,6 +73,13 @@ struct ApiServer::Call {
     auto other = Negotiate(plain, form.pretty);
     return other ? *other : Form{};
   }
+  void TooMany() const {
+    writer->SendResponse(429,
+                         {{"content-type", "text/plain; charset=utf-8"},
+                          {"x-content-type-options", "nosniff"},
+                          {"retry-after", "1"}},
+                         std::string(kTooManyRequests));
+  }
   void SendText(int code, std::string text) const {
     net::Headers headers = {{"cache-control", "no-cache, private"},
                             {"content-type", "text/plain; charset=utf-8"},
@@ -104,11 +112,13 @@ struct ApiServer::Rooms {
         open_api(MakeOpenApi()),
         subresources(parts.pipeline, parts.authenticator),
         nodes(parts.pipeline, parts.nodes),
+        flow(parts.pipeline.workers(), {}),
         custom_kinds(CustomKinds::Start(parts.pipeline, parts.registries)) {}
   std::unique_ptr<Discovery> discovery;
   std::unique_ptr<OpenApi> open_api;
   Subresources subresources;
   NodeProxy nodes;
+  FlowControl flow;
   std::shared_ptr<CustomKinds> custom_kinds;
 };
 
@@ -123,11 +133,28 @@ std::unique_ptr<client::Client> ApiServer::Client(User user, Loop& executor) {
                          [this] { return parts_.registries.Get(); });
 }
 
+namespace {
+
+// Whoever calls with it, before anybody has looked whether it is any good.
+std::string CredentialOf(const net::Request& request) {
+  const std::string_view header = request.headers.Get("authorization");
+  if (!header.empty()) return std::string(header);
+  if (!request.peer) return "";
+  return request.peer->client_cert ? request.peer->client_cert->fingerprint_sha256
+                                   : request.peer->address;
+}
+
+// Answers from this size on count against what may be on its way to a client.
+constexpr size_t kLargeAnswer = 64 << 10;
+
+}  // namespace
+
 void ApiServer::Handle(net::Request request, std::shared_ptr<net::ResponseWriter> writer) {
   auto call = std::make_shared<Call>();
   call->request = std::move(request);
   call->writer = std::move(writer);
-  parts_.pipeline.workers().Post([this, call] { OnWorker(call); });
+  const std::string credential = CredentialOf(call->request);
+  if (!rooms_->flow.Post(credential, [this, call] { OnWorker(call); })) call->TooMany();
 }
 
 namespace {
@@ -400,6 +427,11 @@ void ApiServer::Answer(const std::shared_ptr<Call>& call, Result<Outcome> outcom
   if (!include) return call->Refuse(include.error());
   auto body = EncodeOutcome(call->op, *outcome, {call->form, *include, parts_.pipeline.now()});
   if (!body) return call->Refuse(body.error());
+  if (body->size() >= kLargeAnswer) {
+    FlowControl::Share share = rooms_->flow.TakeBytes(call->op.user.name, body->size());
+    if (!share) return call->TooMany();
+    call->writer->OnClosed([share = std::move(share)] {});
+  }
   std::vector<std::string> warnings = call->op.warnings;
   warnings.insert(warnings.end(), outcome->warnings.begin(), outcome->warnings.end());
   call->writer->SendResponse(outcome->code, AnswerHeaders(call->form.ContentType(), warnings),
@@ -412,6 +444,8 @@ void ApiServer::Watch(const std::shared_ptr<Call>& call) {
   }
   auto include = ParseIncludeObject(call->request.query);
   if (!include) return call->Refuse(include.error());
+  FlowControl::Share share = rooms_->flow.TakeWatch(call->op.user.name);
+  if (!share) return call->TooMany();
   // Both are touched on the watch's strand only.
   auto first = std::make_shared<bool>(true);
   auto sink = [this, call, first, include = *include](std::vector<WatchUpdate> updates, bool end) {
@@ -437,7 +471,7 @@ void ApiServer::Watch(const std::shared_ptr<Call>& call) {
   auto stream = WatchStream::Make(parts_.pipeline, call->op, std::move(sink));
   if (!stream) return call->Refuse(stream.error());
   call->writer->StartStream(200, AnswerHeaders(call->form.StreamContentType(), {}));
-  call->writer->OnClosed([stream = *stream] { stream->Stop(); });
+  call->writer->OnClosed([stream = *stream, share = std::move(share)] { stream->Stop(); });
   (*stream)->Start();
 }
 
