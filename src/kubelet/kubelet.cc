@@ -12,6 +12,7 @@
 #include "kubelet/device_manager.h"
 #include "kubelet/ip_pool.h"
 #include "kubelet/node_reporter.h"
+#include "kubelet/pod_storage.h"
 #include "kubelet/pod_worker.h"
 #include "kubelet/text_error.h"
 
@@ -19,6 +20,16 @@ namespace sextant::kubelet {
 namespace {
 
 using api::Object;
+
+// A disk can be full before a real kubelet looks again (ten seconds).
+constexpr Duration kStorageInterval = std::chrono::seconds(1);
+// Whoever keeps less is not worth an eviction for the sake of the disk.
+constexpr int64_t kWorthEvicting = 16 << 20;
+
+struct Measured {
+  std::string uid;
+  PodStorage used;
+};
 
 }  // namespace
 
@@ -91,6 +102,7 @@ class Kubelet::Impl {
     bool admitting = false;
     bool synced = false;
     std::shared_ptr<void> feed;
+    bool measuring = false;  // from a Pod that keeps files on the disk until there is none
   };
 
   void Follow() {
@@ -179,7 +191,7 @@ class Kubelet::Impl {
       return Admitted();
     }
     if (!Refused(*worker, parts_.feed.Node(options_.node))) {
-      worker->Begin();
+      Begin(*worker);
       return Admitted();
     }
     // What this kubelet has seen of its Node may be old: it is looked at anew before a refusal.
@@ -194,10 +206,63 @@ class Kubelet::Impl {
         life_->devices->Release(uid);
         worker->Reject(*refusal);
       } else {
-        worker->Begin();
+        Begin(*worker);
       }
     }
     Admitted();
+  }
+
+  void Begin(PodWorker& worker) {
+    worker.Begin();
+    if (!life_->measuring) MeasureStorageLater();
+  }
+
+  void MeasureStorageLater() {
+    std::vector<std::pair<std::string, std::string>> pods;  // uid, directory
+    for (const auto& [uid, worker] : life_->workers) {
+      if (worker->active() && KeepsOnDisk(worker->record().pod))
+        pods.emplace_back(uid, worker->PodDirectory());
+    }
+    life_->measuring = options_.materialise && !pods.empty();
+    if (!life_->measuring) return;
+    parts_.client.executor().After(
+        kStorageInterval,
+        Guard([this, pods = std::move(pods)]() mutable { MeasureOnDisk(std::move(pods)); }));
+  }
+
+  void MeasureOnDisk(std::vector<std::pair<std::string, std::string>> pods) {
+    Loop& loop = parts_.client.executor();
+    auto told =
+        Guard([this](const std::vector<Measured>& all, int64_t free) { OnStorage(all, free); });
+    parts_.files.Post([&loop, pods = std::move(pods), told = std::move(told),
+                       state = options_.state_directory]() mutable {
+      std::vector<Measured> all;
+      for (const auto& [uid, directory] : pods) all.push_back({uid, MeasureStorage(directory)});
+      std::error_code error;
+      const auto space = std::filesystem::space(state, error);
+      const int64_t free = error ? INT64_MAX : static_cast<int64_t>(space.available);
+      loop.Post(
+          [told = std::move(told), all = std::move(all), free]() mutable { told(all, free); });
+    });
+  }
+
+  // Limits of their own first; one Pod at a time for the sake of the disk.
+  void OnStorage(const std::vector<Measured>& all, int64_t free) {
+    const Measured* largest = nullptr;
+    for (const Measured& one : all) {
+      const auto found = life_->workers.find(one.uid);
+      if (found == life_->workers.end() || found->second->stopping()) continue;
+      const std::string excess = StorageExcess(found->second->record().pod, one.used);
+      if (!excess.empty()) {
+        found->second->Evict(excess);
+      } else if (!largest || largest->used.Total() < one.used.Total()) {
+        largest = &one;
+      }
+    }
+    if (free < options_.least_free_bytes && largest && largest->used.Total() >= kWorthEvicting) {
+      life_->workers.at(largest->uid)->Evict(LowOnStorage(options_.least_free_bytes, free));
+    }
+    MeasureStorageLater();
   }
 
   void Admitted() {

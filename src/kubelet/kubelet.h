@@ -70,6 +70,9 @@ struct KubeletOptions {
   // Writes volumes to disk and opens logs. Off where no process will ever read them (the simulated
   // runtime); then volumes are only checked.
   bool materialise = true;
+  // While the disk of the state directory has less room than this, the Pod that keeps most on it is
+  // evicted: the machine's disk is the API server's as well.
+  int64_t least_free_bytes = int64_t{1} << 30;
 };
 
 // The labels that kubeadm gives a control-plane node by an administrator's hand: a node may not

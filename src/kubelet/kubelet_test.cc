@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "base/file.h"
 #include "kubelet/pod_worker.h"
 #include "kubelet/runtime_simulated.h"
@@ -301,6 +303,44 @@ TEST_F(KubeletTest, PreStopRunsWithinTheGrace) {
   ASSERT_EQ(runtime_.execs.size(), 1u);
   EXPECT_EQ(runtime_.execs[0], std::vector<std::string>{"bye"});
   EXPECT_FALSE(api_.Pod("web"));
+}
+
+TEST_F(KubeletTest, EvictsAPodThatFillsItsVolume) {
+  Start();
+  AddPod("full", Simple("Always", R"(,"volumeMounts":[{"name":"data","mountPath":"/data"}])") +
+                     R"(,"volumes":[{"name":"data","emptyDir":{"sizeLimit":"1Mi"}}])");
+  const std::string volume = dir_.path() + "/worker/pods/full/volumes/data";
+  loop_.Advance(seconds(3));
+  EXPECT_EQ(Phase("full"), "Running");
+  ASSERT_TRUE(WriteFileAtomic(volume + "/file", std::string(2 << 20, 'x'), 0644));
+  loop_.Advance(seconds(5));
+  EXPECT_EQ(Phase("full"), "Failed");
+  const Object pod = api_.Pod("full");
+  EXPECT_EQ(pod["status"]["reason"].AsString(), "Evicted");
+  EXPECT_EQ(pod["status"]["message"].AsString(),
+            "Usage of EmptyDir volume \"data\" exceeds the limit \"1Mi\". ");
+  EXPECT_EQ(Condition("full", "DisruptionTarget"), "True");
+  EXPECT_EQ(api_.Events("Evicted").size(), 1u);
+  EXPECT_FALSE(std::filesystem::exists(volume)) << "its files go with it";
+}
+
+TEST_F(KubeletTest, EvictsWhoKeepsMostWhereTheDiskIsFull) {
+  KubeletOptions options = Options();
+  options.least_free_bytes = int64_t{1} << 60;  // no disk has as much
+  Start(runtime_, options);
+  for (const std::string name : {"large", "small"}) {
+    AddPod(name, Simple("Always") + R"(,"volumes":[{"name":"data","emptyDir":{}}])");
+    const size_t size = name == "large" ? 20 << 20 : 1 << 20;
+    ASSERT_TRUE(
+        WriteFileAtomic(fmt::format("{}/worker/pods/{}/volumes/data/file", dir_.path(), name),
+                        std::string(size, 'x'), 0644));
+  }
+  loop_.Advance(seconds(10));
+  EXPECT_EQ(Phase("large"), "Failed");
+  EXPECT_EQ(Phase("small"), "Running") << "what it keeps is not worth it";
+  const Object pod = api_.Pod("large");
+  EXPECT_TRUE(pod["status"]["message"].AsString().starts_with(
+      "The node was low on resource: ephemeral-storage. Threshold quantity: 1Ei, available: "));
 }
 
 TEST_F(KubeletTest, EndsPodsAtTheirDeadline) {

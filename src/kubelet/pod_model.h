@@ -80,6 +80,7 @@ struct PodRecord {
   // A verdict that goes before what the containers say: Failed with this reason.
   std::string failed_reason;
   std::string failed_message;
+  bool evicted = false;  // the node had no room for it: the verdict is this kubelet's
   // By container: what the device manager gave it.
   std::vector<std::pair<std::string, DeviceHealth>> devices;
 

@@ -195,12 +195,14 @@ void SetOrErase(Mut item, const char* key, const std::string& text, Value before
 void WriteConditions(Mut status, const PodRecord& record, std::string_view phase, Value previous,
                      Time now) {
   const Condition containers_ready = ContainersReady(record, phase);
-  const std::vector<Condition> conditions = {
-      {"PodReadyToStartContainers", record.sandbox_ready, "", ""},
-      Initialized(record, phase),
-      Ready(record, containers_ready),
-      containers_ready,
-      {"PodScheduled", true, "", ""}};
+  std::vector<Condition> conditions = {{"PodReadyToStartContainers", record.sandbox_ready, "", ""},
+                                       Initialized(record, phase),
+                                       Ready(record, containers_ready),
+                                       containers_ready,
+                                       {"PodScheduled", true, "", ""}};
+  if (record.evicted) {
+    conditions.push_back({"DisruptionTarget", true, "TerminationByKubelet", record.failed_message});
+  }
   const int64_t generation = record.pod["metadata"]["generation"].AsInt();
   for (const Condition& condition : conditions) {
     const std::string_view value = condition.status ? "True" : "False";

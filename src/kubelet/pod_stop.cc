@@ -125,6 +125,15 @@ void PodWorker::StopNow(const std::string& name, Duration grace) {
   parts_.runtime.StopContainer(record_.Find(name)->id, SIGTERM, std::max(grace, kLeastGrace));
 }
 
+void PodWorker::Evict(std::string message) {
+  if (stopping()) return;
+  record_.evicted = true;
+  record_.failed_reason = "Evicted";
+  record_.failed_message = std::move(message);
+  PodEvent(client::EventKind::kWarning, record_.failed_reason, record_.failed_message);
+  Stop(kEvictionGrace);
+}
+
 // Begins the Pod's end, or shortens its grace.
 void PodWorker::Stop(Duration grace) {
   Loop& loop = parts_.client.executor();
@@ -179,7 +188,16 @@ void PodWorker::Stopped() {
   parts_.devices.Release(std::string(record_.pod.uid()));
   MarkUnstarted();
   if (vanished_) return CleanUp();
+  RemoveFiles("/volumes");  // its logs stay as long as the API has the Pod
   Tell();
+}
+
+void PodWorker::RemoveFiles(const std::string& below) {
+  if (!parts_.options.materialise) return;
+  parts_.files.Post([directory = PodDirectory() + below] {
+    std::error_code ignored;
+    std::filesystem::remove_all(directory, ignored);
+  });
 }
 
 // Once a Pod is initialised, a container without an end counts as failed (status manager,
@@ -205,12 +223,7 @@ void PodWorker::MaybeDelete() {
 
 // The Pod is over and the API has forgotten it: so does the node.
 void PodWorker::CleanUp() {
-  if (parts_.options.materialise) {
-    parts_.files.Post([directory = PodDirectory()] {
-      std::error_code ignored;
-      std::filesystem::remove_all(directory, ignored);
-    });
-  }
+  RemoveFiles("");
   for (const ContainerState& container : record_.containers)
     if (!container.id.empty()) parts_.runtime.RemoveContainer(container.id);
   // `gone` destroys this worker, and so must not be its own member while it runs.

@@ -49,6 +49,7 @@ inline constexpr Duration kSyncRetry = std::chrono::seconds(10);
 inline constexpr Duration kFirstBackOff = std::chrono::seconds(10);
 inline constexpr Duration kMaxBackOff = std::chrono::minutes(5);
 inline constexpr Duration kLeastGrace = std::chrono::seconds(2);
+inline constexpr Duration kEvictionGrace = std::chrono::seconds(1);  // immediateEvictionGracePeriod
 inline constexpr Duration kVolumeRefresh = std::chrono::minutes(1);
 
 class PodWorker {
@@ -70,10 +71,13 @@ class PodWorker {
   void Update(api::Object pod);
   void Vanished();
   void DevicesChanged();
+  // The node has no room for it: ends the Pod at once, as Failed. `message` is the eviction's own.
+  void Evict(std::string message);
   // The machine is switched off: everything stops, nothing is told.
   void PowerOff();
 
   const PodRecord& record() const { return record_; }
+  std::string PodDirectory() const;
   std::string LogPath(const std::string& container, int restart_count) const;
 
  private:
@@ -116,7 +120,6 @@ class PodWorker {
   void FailedMount(const Error& error);
   // Views into `node`, which outlives the facts.
   EnvFacts Facts(api::Value container, const api::Object& node) const;
-  std::string PodDirectory() const;
   void PodEvent(client::EventKind kind, std::string_view reason, std::string_view message);
   void ContainerEventTold(const ContainerState& container, client::EventKind kind,
                           std::string_view reason, std::string_view message);
@@ -151,6 +154,7 @@ class PodWorker {
   void MarkUnstarted();
   void MaybeDelete();
   void CleanUp();
+  void RemoveFiles(const std::string& below);  // of the Pod's directory
   Duration DeletionGrace() const;
 
   WorkerParts parts_;
