@@ -298,6 +298,9 @@ Status CustomKind::Parts::Add(Value crd, Value version) {
   out.categories = List(names["categories"]);
   out.verbs = kVerbs;
   out.terminating = CrdConditionTrue(crd, "Terminating");
+  out.incarnation =
+      fmt::format("{}/{}/{}", crd["metadata"]["uid"].AsString(),
+                  crd["metadata"]["generation"].AsInt(), ToJson(crd["status"]["acceptedNames"]));
   out.namespaced = spec["scope"].AsString() == "Namespaced";
   out.message = CustomTables::Open();
   out.fields = CustomTables::Open();

@@ -53,7 +53,9 @@ struct CustomVersion : Resource {
   Value schema_source;  // openAPIV3Schema as the CRD has it
   bool served = false;
   bool terminating = false;  // nothing new is made
-  bool has_status = false;   // the subresource
+  // Of the CRD as it was accepted: another one is another kind, whatever its name.
+  std::string incarnation;
+  bool has_status = false;  // the subresource
   std::optional<ScalePaths> scale;
   std::vector<PrinterColumn> columns;
   std::string deprecation;                 // warned of on every request, "" if not deprecated

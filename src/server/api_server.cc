@@ -438,6 +438,28 @@ void ApiServer::Answer(const std::shared_ptr<Call>& call, Result<Outcome> outcom
                              *std::move(body));
 }
 
+namespace {
+
+// A custom kind that goes, or becomes another, ends its watches: whoever wants the new one asks
+// again.
+std::shared_ptr<const void> EndWithItsKind(RegistrySource& registries, const Operation& op,
+                                           const std::shared_ptr<WatchStream>& stream) {
+  const api::CustomVersion* kind = api::AsCustom(*op.resource);
+  if (!kind) return nullptr;
+  auto look = [kind, held = op.registry,
+               weak = std::weak_ptr(stream)](const api::Registry& registry) {
+    const api::Resource* found = registry.Find(kind->group_version, kind->plural);
+    const api::CustomVersion* now = found ? api::AsCustom(*found) : nullptr;
+    if (now && now->incarnation == kind->incarnation) return;
+    if (auto watch = weak.lock()) watch->End();
+  };
+  auto listener = registries.OnChange(look);
+  look(*registries.Get());  // what has changed since the request took its registry
+  return listener;
+}
+
+}  // namespace
+
 void ApiServer::Watch(const std::shared_ptr<Call>& call) {
   if (auto allowed = parts_.pipeline.Authorize(call->op); !allowed) {
     return call->Refuse(allowed.error());
@@ -471,7 +493,9 @@ void ApiServer::Watch(const std::shared_ptr<Call>& call) {
   auto stream = WatchStream::Make(parts_.pipeline, call->op, std::move(sink));
   if (!stream) return call->Refuse(stream.error());
   call->writer->StartStream(200, AnswerHeaders(call->form.StreamContentType(), {}));
-  call->writer->OnClosed([stream = *stream, share = std::move(share)] { stream->Stop(); });
+  call->writer->OnClosed(
+      [stream = *stream, share = std::move(share),
+       kind = EndWithItsKind(parts_.registries, call->op, *stream)] { stream->Stop(); });
   (*stream)->Start();
 }
 

@@ -2,9 +2,11 @@
 // Threads: any.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "api/schema.h"
 
@@ -12,20 +14,39 @@ namespace sextant::server {
 
 class RegistrySource {
  public:
-  explicit RegistrySource(std::shared_ptr<const api::Registry> first) : now_(std::move(first)) {}
+  using Registry = std::shared_ptr<const api::Registry>;
+  // Called on the thread that sets, after each Set, as long as somebody holds it.
+  using Listener = std::function<void(const api::Registry&)>;
 
-  std::shared_ptr<const api::Registry> Get() const {
+  explicit RegistrySource(Registry first) : now_(std::move(first)) {}
+
+  Registry Get() const {
     std::lock_guard lock(mutex_);
     return now_;
   }
-  void Set(std::shared_ptr<const api::Registry> next) {
+  void Set(Registry next) {
+    std::vector<std::shared_ptr<Listener>> told;
+    {
+      std::lock_guard lock(mutex_);
+      now_ = next;
+      std::erase_if(listeners_, [](const auto& listener) { return listener.expired(); });
+      for (const auto& listener : listeners_)
+        if (auto live = listener.lock()) told.push_back(std::move(live));
+    }
+    for (const auto& listener : told) (*listener)(*next);
+  }
+  // A Set that runs at this moment may miss the new listener, or call one that is being dropped.
+  std::shared_ptr<Listener> OnChange(Listener listener) {
+    auto held = std::make_shared<Listener>(std::move(listener));
     std::lock_guard lock(mutex_);
-    now_ = std::move(next);
+    listeners_.push_back(held);
+    return held;
   }
 
  private:
   mutable std::mutex mutex_;
-  std::shared_ptr<const api::Registry> now_;  // guarded by mutex_
+  Registry now_;                                    // guarded by mutex_
+  std::vector<std::weak_ptr<Listener>> listeners_;  // guarded by mutex_
 };
 
 }  // namespace sextant::server

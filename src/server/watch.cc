@@ -121,7 +121,7 @@ void WatchStream::Begin() {
   watch_ = *std::move(watch);
   const int64_t timeout_s = op_.options.timeout_s > 0 ? op_.options.timeout_s : kDefaultTimeout_s;
   end_timer_ = pipeline_.core().After(std::chrono::seconds(timeout_s), [self = weak_from_this()] {
-    if (auto stream = self.lock()) stream->Tell({}, true);
+    if (auto stream = self.lock()) stream->End();
   });
   if (op_.options.bookmarks) ArmBookmark();
 }
@@ -187,6 +187,8 @@ void WatchStream::Tell(std::vector<WatchUpdate> updates, bool end) {
     if (end) self->Stop();
   });
 }
+
+void WatchStream::End() { Tell({}, true); }
 
 void WatchStream::Stop() {
   if (stopped_.exchange(true)) return;

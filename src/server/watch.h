@@ -41,6 +41,8 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
   static Result<std::shared_ptr<WatchStream>> Make(Pipeline& pipeline, Operation op, Sink sink);
   void Start();
 
+  // The stream is over in good order, after what is told already.
+  void End();
   // Nothing is told afterwards, except what the strand is telling at this moment.
   void Stop();
 

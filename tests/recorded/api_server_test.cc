@@ -372,6 +372,52 @@ TEST_F(ApiServerTest, CustomResourcesAreShapedWhicheverWayTheyCome) {
   EXPECT_EQ(spec_of(Ask("GET", bolts + "/b")), shaped);
 }
 
+// A watch of a custom kind ends when the kind changes, and when it goes, after the last object has.
+TEST_F(ApiServerTest, AWatchEndsWithItsKind) {
+  const std::string crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+  Json crd = Json::parse(R"({"kind":"CustomResourceDefinition",
+      "apiVersion":"apiextensions.k8s.io/v1","metadata":{"name":"nuts.example.com"},
+      "spec":{"group":"example.com","scope":"Cluster","names":{"plural":"nuts","kind":"Nut"},
+      "versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":
+      {"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}})");
+  ASSERT_NO_FATAL_FAILURE(Make(crds, crd));
+  const std::string nuts = "/apis/example.com/v1/nuts";
+  const auto serves = [&](int status) {
+    for (int i = 0; i < 1000 && Ask("GET", nuts).status != status; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return Ask("GET", nuts).status == status;
+  };
+  const auto rest_of = [&](Pending& watch) {
+    std::string text;
+    for (bool ended = false; !ended;) {
+      const std::string piece = watch.TakeBytes(kLimit, ended);
+      if (piece.empty() && !ended) return std::string("it goes on");
+      text += piece;
+    }
+    return text;
+  };
+  ASSERT_TRUE(serves(200));
+  ASSERT_EQ(Ask("POST", nuts, R"({"kind":"Nut","apiVersion":"example.com/v1",
+      "metadata":{"name":"n"}})")
+                .status,
+            201);
+  const auto before = Send("GET", nuts + "?watch=1", "", kAdmin);
+  ASSERT_TRUE(before->WaitForHeaders(kLimit));
+  ASSERT_EQ(Ask("PATCH", crds + "/nuts.example.com", R"({"spec":{"names":{"shortNames":["nt"]}}})")
+                .status,
+            200);
+  EXPECT_THAT(rest_of(*before), HasSubstr("ADDED"));
+  for (int i = 0; !Ask("GET", "/apis/example.com/v1").body.contains(R"("nt")"); ++i) {
+    ASSERT_LT(i, 1000) << "the names are accepted in a second step";
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  const auto after = Send("GET", nuts + "?watch=1", "", kAdmin);
+  ASSERT_TRUE(after->WaitForHeaders(kLimit));
+  ASSERT_EQ(Ask("DELETE", crds + "/nuts.example.com").status, 200);
+  EXPECT_THAT(rest_of(*after), HasSubstr("DELETED"));
+  EXPECT_TRUE(serves(404));
+}
+
 // What the listener refuses by itself, over sockets.
 TEST(Listener, ATooLargeBodyIsAStatus) {
   RealClock clock;
