@@ -40,6 +40,7 @@ class GpuPlugin : public plugin::DevicePlugin {
   void SetInventory(gpu::Inventory inventory);
 
   const std::string& resource() const override { return options_.resource; }
+  bool HasDevices() const { return !Devices().empty(); }
   plugin::PluginOptions options() const override { return {.preferred_allocation = true}; }
   std::shared_ptr<void> ListAndWatch(DevicesChanged changed) override;
   void Allocate(std::vector<std::vector<std::string>> device_ids,

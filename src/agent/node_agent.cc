@@ -13,10 +13,8 @@ constexpr Duration kRetryAfter = std::chrono::seconds(1);
 
 // Prefixes of the keys that GFD and the GPU operator write (nvidia-stack.md 3 and 8.2).
 constexpr std::array<std::string_view, 8> kOwned = {
-    "nvidia.com/gpu.",  "nvidia.com/cuda.",
-    "nvidia.com/mig",   "nvidia.com/gfd.",
-    "nvidia.com/vgpu.", "nvidia.com/mps.",
-    "sextant.dev/gpu.", gpu::kPciLabel};
+    "nvidia.com/gpu.",  "nvidia.com/cuda.", "nvidia.com/mig",   "nvidia.com/gfd.",
+    "nvidia.com/vgpu.", "nvidia.com/mps.",  "sextant.dev/gpu.", gpu::kPciLabel};
 
 }  // namespace
 
@@ -31,7 +29,8 @@ NodeAgent::NodeAgent(NodeAgentParts parts, NodeAgentOptions options)
       options_(std::move(options)),
       plugin_(std::make_shared<GpuPlugin>(
           parts.client.executor(), parts.files,
-          GpuPluginOptions{.state_directory = options_.state_directory})) {}
+          GpuPluginOptions{.state_directory = options_.state_directory})),
+      slices_(parts.client, {.node = options_.node}) {}
 
 NodeAgent::~NodeAgent() {
   *alive_ = false;
@@ -49,11 +48,14 @@ void NodeAgent::Start(plugin::Registrar& kubelet) {
 // startPlugins). A kubelet that came back would take "none" for the truth and fail the Pods that
 // hold cards.
 void NodeAgent::OnCards() {
-  plugin_->SetInventory(parts_.host.cards());
-  if (!registered_ && !parts_.host.cards().cards.empty()) {
+  const gpu::Inventory& cards = parts_.host.cards();
+  plugin_->SetInventory(cards);
+  if (!registered_ && plugin_->HasDevices()) {
     registered_ = true;
     kubelet_->Register(plugin_);
   }
+  by_dra_ = by_dra_ || OffersByDra(cards);
+  if (by_dra_) slices_.Publish(DraDevices(cards));
   SyncLabels();
 }
 

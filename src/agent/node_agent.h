@@ -1,9 +1,9 @@
-// One node's agent: follows the host's cards, offers them through the device plugin and keeps the
-// node's GPU labels right.
+// One node's agent: follows the host's cards, offers them through the device plugin or as DRA
+// devices, and keeps the node's GPU labels right.
 //
 //   NodeAgent agent(parts, {.node = "gpu-lab-worker"});
 //   agent.Start(kubelet);    // registers the plugin, once there are cards
-//   // destroyed: the plugin is withdrawn; labels stay, as with NVIDIA's stack
+//   // destroyed: the plugin is withdrawn; labels and slices stay, as with NVIDIA's stack
 //
 // It learns of cards from its host only (DESIGN, law 8). Threads: everything on client.executor().
 #pragma once
@@ -12,6 +12,7 @@
 #include <string>
 
 #include "agent/gpu_plugin.h"
+#include "agent/slice_publisher.h"
 #include "client/client.h"
 #include "gpu/labels.h"
 #include "host/machine.h"
@@ -49,6 +50,8 @@ class NodeAgent {
   std::shared_ptr<GpuPlugin> plugin_;
   plugin::Registrar* kubelet_ = nullptr;
   bool registered_ = false;
+  SlicePublisher slices_;
+  bool by_dra_ = false;  // cards have been offered by DRA
   std::shared_ptr<void> host_handle_;
   TimerId retry_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

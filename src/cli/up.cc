@@ -134,9 +134,8 @@ Status SettlePools(const UpOptions& options, lab::LabConfig& config,
   if (std::any_of(config.pools.begin(), config.pools.end(),
                   [](const lab::PoolConfig& pool) { return pool.allocation == "dra"; })) {
     notices.emplace_back(
-        "pools with allocation dra offer no nvidia.com/gpu, and this version has no DRA driver "
-        "yet: "
-        "nvidia-smi shows the cards, no Pod can ask for them");
+        "pools with allocation dra offer no nvidia.com/gpu; their cards are in ResourceSlices, but "
+        "this version allocates no ResourceClaim yet");
   }
   return {};
 }

@@ -14,13 +14,15 @@ namespace {
 using api::Editor;
 using api::Object;
 
-// What the node agent may do: read its node and keep its labels.
+// What the node agent may do: read its node, keep its labels, and publish its devices.
 constexpr std::string_view kAgentAccess = R"([
   {"kind": "ServiceAccount", "apiVersion": "v1",
    "metadata": {"name": "nvidia-device-plugin", "namespace": "kube-system"}},
   {"kind": "ClusterRole", "apiVersion": "rbac.authorization.k8s.io/v1",
    "metadata": {"name": "sextant:node-agent"},
-   "rules": [{"verbs": ["get", "patch"], "apiGroups": [""], "resources": ["nodes"]}]},
+   "rules": [{"verbs": ["get", "patch"], "apiGroups": [""], "resources": ["nodes"]},
+             {"verbs": ["get", "list", "watch", "create", "update", "patch", "delete"],
+              "apiGroups": ["resource.k8s.io"], "resources": ["resourceslices"]}]},
   {"kind": "ClusterRoleBinding", "apiVersion": "rbac.authorization.k8s.io/v1",
    "metadata": {"name": "sextant:node-agent"},
    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",

@@ -135,10 +135,17 @@ TEST_F(LabTest, DiscoverySaysWhereTheLabListens) {
   EXPECT_EQ(fmt::format("https://{}", says.AsString()), lab_->access().server);
 }
 
-TEST_F(LabTest, DraPoolsWaitForNoPluginResource) {
+TEST_F(LabTest, DraPoolsWaitForSlicesAndForNoPluginResource) {
   StartLab(1, {{.name = "default", .allocation = "dra"}});
   ASSERT_TRUE(lab_->WaitReady(std::chrono::seconds(20)));
-  EXPECT_EQ(Node("gpu-lab-worker")["status"]["allocatable"]["nvidia.com/gpu"].AsString("0"), "0");
+  EXPECT_FALSE(Node("gpu-lab-worker")["status"]["capacity"].Has("nvidia.com/gpu"));
+  const auto slices = calls_->List({"resource.k8s.io", "v1", "resourceslices"});
+  ASSERT_TRUE(slices) << slices.error().message;
+  size_t cards = 0;
+  for (const Object& slice : slices->items)
+    if (slice["spec"]["driver"].AsString() == "gpu.nvidia.com")
+      cards += slice["spec"]["devices"].size();
+  EXPECT_EQ(cards, 8u);
 }
 
 TEST_F(LabTest, WaitingEndsWhenItIsTold) {

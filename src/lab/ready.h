@@ -1,10 +1,11 @@
-// When a lab is ready: every node Ready and showing the GPUs that its pool says it should. Cards of
-// a pool that allocates by DRA are no device plugin's: such a node shows none. Threads: the
-// informers' loop.
+// When a lab is ready: every node Ready and showing the GPUs that its pool says it should: as
+// allocatable, or in ResourceSlices where the pool allocates by DRA. What a change touches is
+// looked at, and nothing else. Threads: the informers' loop.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,16 +25,19 @@ class ReadyWatch {
   std::string Missing(size_t nodes) const;
 
  private:
+  void Look(const std::string& node);
+  void LookAtAll();
   void Check();
   // What this node lacks, empty for nothing.
   std::string MissingOf(const api::Object& node) const;
+  int64_t GpusShown(const api::Object& node, bool by_plugin) const;
 
   client::Informer& nodes_;
   client::Informer& pools_;
+  client::Informer& slices_;
   const PoolOf pool_of_;
   size_t wanted_ = 0;
-  // The node that was not ready at the last look: until it is, no other need be looked at.
-  mutable std::string waits_for_;
+  std::set<std::string> unready_;  // names of nodes that lack something
   std::function<void()> ready_;
   std::vector<std::unique_ptr<client::Subscription>> subscriptions_;
 };
