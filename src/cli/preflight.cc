@@ -41,12 +41,14 @@ int RunRecorder(const PreflightOptions& options) {
 
 int Preflight(const PreflightOptions& options, Output output) {
   const bool recorder = !options.experiment_id.empty() || !options.track.empty() ||
+                        !options.kind.empty() || !options.reason.empty() ||
                         !options.require_executables.empty();
   if (recorder) return RunRecorder(options);
   auto config = client::LoadKubeconfig({.path = options.kubeconfig});
   if (!config) return Report(config.error());
   auto remote = client::OptionsFor(*config, options.context);
   if (!remote) return Report(remote.error());
+  const std::string server = remote->server;
   Session session(*std::move(remote));
   Random random(RandomSeed());
   const RealClock clock;
@@ -54,6 +56,7 @@ int Preflight(const PreflightOptions& options, Output output) {
   walk.probe = options.probe;
   walk.ns = client::NamespaceFor(*config, options.context);
   walk.context = options.context.empty() ? config->current_context : options.context;
+  walk.server = server;
   walk.sleep = [](Duration d) {
     ::usleep(
         static_cast<useconds_t>(std::chrono::duration_cast<std::chrono::microseconds>(d).count()));
@@ -64,10 +67,10 @@ int Preflight(const PreflightOptions& options, Output output) {
     fmt::print("{}",
                api::ToJson(json.root(), {.indent = 2, .newline = true, .escape_html = false}));
   } else {
-    fmt::print("{}", preflight::ReportText(report));
+    fmt::print(report.error.empty() ? stdout : stderr, "{}", preflight::ReportText(report));
     if (!report.pod_log.empty()) fmt::print("\nlog of the capability Pod:\n{}", report.pod_log);
   }
-  return preflight::ExitCode(preflight::VerdictOf(report.checks));
+  return preflight::ExitCode(preflight::VerdictOf(report));
 }
 
 }  // namespace sextant::cli

@@ -117,6 +117,18 @@ bool SaysSimulated(const Object& node) {
          labels["nvidia.com/cuda.driver-version.full"].AsString() == "470.129.06";
 }
 
+// A lab whose runtime is `simulated` (kubelet/node_status.cc), and KWOK's nodes.
+std::string RunsNothing(const Object& node) {
+  const std::string_view runtime = node["status"]["nodeInfo"]["containerRuntimeVersion"].AsString();
+  if (runtime.starts_with("sextant-simulated://")) {
+    return fmt::format("containerRuntimeVersion {}", runtime);
+  }
+  if (node["metadata"]["annotations"]["kwok.x-k8s.io/node"].AsString() == "fake") {
+    return "annotation kwok.x-k8s.io/node: fake";
+  }
+  return {};
+}
+
 std::map<std::string, int64_t> RequestedCards(const std::vector<Object>& pods) {
   std::map<std::string, int64_t> out;
   for (const Object& pod : pods) {

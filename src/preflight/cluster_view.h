@@ -32,6 +32,9 @@ std::vector<GpuNode> GpuNodesOf(const std::vector<api::Object>& nodes);
 // Whether a node shows that its cards are simulated, whoever does it.
 bool SaysSimulated(const api::Object& node);
 
+// What a node says that only pretends to run its containers; empty where they run.
+std::string RunsNothing(const api::Object& node);
+
 // Cards that Pods ask for, by node; Pods that have ended ask for none.
 std::map<std::string, int64_t> RequestedCards(const std::vector<api::Object>& pods);
 

@@ -164,6 +164,10 @@ Verdict VerdictOf(const std::vector<Check>& checks) {
   return Verdict::kPassed;
 }
 
+Verdict VerdictOf(const Report& report) {
+  return report.error.empty() ? VerdictOf(report.checks) : Verdict::kError;
+}
+
 int ExitCode(Verdict verdict) {
   switch (verdict) {
     case Verdict::kPassed:
@@ -187,7 +191,11 @@ api::Object ReportJson(const Report& report) {
   root.Set("startedAt", FormatMicroTime(report.started));
   root.Set("context", report.context);
   root.Set("serverVersion", report.server_version);
-  const Verdict verdict = VerdictOf(report.checks);
+  if (!report.error.empty()) {
+    root.Set("error", report.error);
+    root.Set("remedy", report.remedy);
+  }
+  const Verdict verdict = VerdictOf(report);
   root.Set("verdict", VerdictName(verdict));
   if (const Check* stop = StopOf(report.checks)) {
     root["stopLayer"].Set("layer", static_cast<int>(stop->layer));
@@ -216,6 +224,10 @@ api::Object ReportJson(const Report& report) {
 }
 
 std::string ReportText(const Report& report) {
+  if (!report.error.empty()) {
+    return fmt::format("error: {}\n{}\nverdict: error ({}), no layer was looked at\n", report.error,
+                       report.remedy, ModeName(report.mode));
+  }
   std::string out;
   for (int i = 1; i <= kLayers; ++i) {
     const Layer layer = static_cast<Layer>(i);
@@ -228,7 +240,7 @@ std::string ReportText(const Report& report) {
       out += fmt::format("    {:<15} {:<12} {}\n", check.id, StatusName(check.status), text);
     }
   }
-  const Verdict verdict = VerdictOf(report.checks);
+  const Verdict verdict = VerdictOf(report);
   out += fmt::format("verdict: {} ({})", VerdictName(verdict), ModeName(report.mode));
   if (const Check* stop = StopOf(report.checks)) {
     out += fmt::format(", lowest broken layer: {} {} [{} {}]", static_cast<int>(stop->layer),

@@ -54,6 +54,9 @@ struct Report {
   Time started{};
   std::string context;
   std::string server_version;
+  // Why no layer could be looked at, and what to do; both empty where the cluster was asked.
+  std::string error;
+  std::string remedy;
   std::vector<Check> checks;
   bool probed = false;              // the capability Pod was sent to the API server
   std::set<std::string> allocated;  // devices that the kubelet says it has
@@ -64,6 +67,7 @@ struct Report {
 enum class Verdict { kPassed, kFailed, kIncomplete, kError };
 std::string_view VerdictName(Verdict verdict);
 Verdict VerdictOf(const std::vector<Check>& checks);
+Verdict VerdictOf(const Report& report);
 // The first check of the lowest layer that failed or ended in an error, or nothing.
 const Check* StopOf(const std::vector<Check>& checks);
 // The lowest required check that was not observed, when nothing failed. Checks stand bottom up.
@@ -74,6 +78,7 @@ CheckStatus LayerStatus(const std::vector<Check>& checks, Layer layer);
 int ExitCode(Verdict verdict);  // 0, 3, 4, 1
 
 api::Object ReportJson(const Report& report);
+// For a person. Of a cluster that could not be asked only the error.
 std::string ReportText(const Report& report);
 
 }  // namespace sextant::preflight

@@ -16,7 +16,10 @@ using api::Value;
 constexpr int64_t kMaxLog = 1 << 20;
 constexpr int64_t kGraceSeconds = 2;
 constexpr Duration kLookEvery = std::chrono::milliseconds(20);
+constexpr Duration kAskEventsEvery = std::chrono::milliseconds(500);
 constexpr std::string_view kContainer = "cuda-check";
+// The reason of the event with which a lab's kubelet says that a container only pretends to run.
+constexpr std::string_view kSimulatedReason = "Simulated";
 constexpr size_t kMaxWarnings = 8;
 
 Object PodFor(const std::string& ns, const std::string& name, int64_t cards,
@@ -97,6 +100,7 @@ bool Prober::Ended(const PodRun& run, Duration bound_for) const {
   const Value status = run.pod["status"];
   const std::string_view phase = status["phase"].AsString();
   if (phase == "Succeeded" || phase == "Failed") return true;
+  if (run.simulated && run.container()["state"]["running"]) return true;
   if (run.Condition("PodScheduled")["reason"].AsString() == "Unschedulable") return true;
   return !status["startTime"] && bound_for > limits_.acknowledge;
 }
@@ -112,36 +116,73 @@ PodRun Prober::Run(int64_t cards, const std::string& node) {
     return run;
   }
   run.pod = *std::move(created);
+  Follow(run);
+  if (run.lost) return run;
+  ReadEvents(run);
+  if (run.container()["state"]["running"] || run.container()["state"]["terminated"]) ReadLog(run);
+  return run;
+}
+
+void Prober::Follow(PodRun& run) {
   const Duration end = clock_.Monotonic() + limits_.run;
   std::optional<Duration> bound;
+  Duration ask_events{0};
   while (clock_.Monotonic() < end) {
     auto pod = calls_.Get(client::kPods, {ns_, run.name});
     if (!pod) {
       run.lost = pod.error();
-      return run;
+      return;
     }
     run.pod = *std::move(pod);
     SeeAllocated(run);
-    if (!bound && !run.node().empty()) bound = clock_.Monotonic();
-    if (Ended(run, bound ? clock_.Monotonic() - *bound : Duration{0})) break;
+    const Duration now = clock_.Monotonic();
+    if (!bound && !run.node().empty()) {
+      bound = now;
+      AskNode(run);
+    }
+    // A container that only pretends to run never ends by itself.
+    if (run.container()["state"]["running"] && !run.simulated && now >= ask_events) {
+      ReadEvents(run);
+      ask_events = now + kAskEventsEvery;
+    }
+    if (Ended(run, bound ? now - *bound : Duration{0})) return;
     sleep_(kLookEvery);
   }
-  if (run.container()["state"]["running"] || run.container()["state"]["terminated"]) {
-    auto log = calls_.PodLog({ns_, run.name}, std::string(kContainer), kMaxLog);
-    if (log) {
-      run.log = *std::move(log);
-    } else {
-      run.log_error = log.error();
-    }
+}
+
+void Prober::ReadLog(PodRun& run) {
+  auto log = calls_.PodLog({ns_, run.name}, std::string(kContainer), kMaxLog);
+  if (log) {
+    run.log = *std::move(log);
+  } else {
+    run.log_error = log.error();
   }
+}
+
+void Prober::ReadEvents(PodRun& run) {
   auto events = calls_.List(client::kCoreEvents,
                             {.ns = ns_, .field_selector = "involvedObject.name=" + run.name});
-  for (const Object& event : events ? events->items : std::vector<Object>()) {
-    if (event["type"].AsString() != "Warning" || run.warnings.size() == kMaxWarnings) continue;
-    run.warnings.push_back(
-        fmt::format("{}: {}", event["reason"].AsString(), event["message"].AsString()));
+  if (!events) return;
+  run.warnings.clear();
+  for (const Object& event : events->items) {
+    const std::string_view reason = event["reason"].AsString();
+    const std::string_view message = event["message"].AsString();
+    if (reason == kSimulatedReason && !run.simulated) {
+      run.simulated = {"events", fmt::format("{}: {}", reason, message)};
+    }
+    if (event["type"].AsString() == "Warning" && run.warnings.size() < kMaxWarnings) {
+      run.warnings.push_back(fmt::format("{}: {}", reason, message));
+    }
   }
-  return run;
+}
+
+// Where every container is simulated the node says so, once for all.
+void Prober::AskNode(PodRun& run) {
+  auto node = calls_.Get(client::kNodes, {"", run.node()});
+  if (!node) return;
+  if (std::string says = RunsNothing(*node); !says.empty()) {
+    run.simulated = {"v1/nodes/" + run.node(), std::move(says)};
+  }
 }
 
 Status Prober::Remove(const PodRun& run) {

@@ -19,6 +19,12 @@ struct ProbeLimits {
   Duration gone;         // from the deletion until the Pod is no more
 };
 
+// Nothing really ran in the Pod's container: who says so, and in which words.
+struct Simulated {
+  std::string ref;  // "events", "v1/nodes/worker"
+  std::string text;
+};
+
 // What was seen of one Pod.
 struct PodRun {
   std::string ns;
@@ -30,6 +36,7 @@ struct PodRun {
   std::string log;
   std::optional<Error> log_error;
   std::vector<std::string> warnings;  // "reason: message" of its Warning events
+  std::optional<Simulated> simulated;
 
   std::string where() const { return "v1/pods/" + ns + "/" + name; }
   api::Value Condition(std::string_view type) const;
@@ -49,7 +56,7 @@ class Prober {
          ProbeLimits limits, Sleep sleep);
 
   // Runs one Pod that asks for `cards`, on `node` only where one is named (the scheduler still
-  // places it).
+  // places it). A simulated one is not waited for: it has no command that could end.
   PodRun Run(int64_t cards, const std::string& node = {});
   // Deletes it with its usual grace; an Error says that it is still there. A silent kubelet is not
   // waited for: the Pod goes when it answers.
@@ -57,6 +64,10 @@ class Prober {
 
  private:
   bool Ended(const PodRun& run, Duration bound_for) const;
+  void Follow(PodRun& run);
+  void ReadLog(PodRun& run);
+  void ReadEvents(PodRun& run);
+  void AskNode(PodRun& run);
 
   client::Blocking& calls_;
   const Clock& clock_;

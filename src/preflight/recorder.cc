@@ -1,11 +1,15 @@
 #include "preflight/recorder.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <cstring>
 
 #include "api/json.h"
 #include "base/file.h"
@@ -16,10 +20,34 @@ namespace {
 
 constexpr size_t kMaxId = 128;
 constexpr size_t kMaxExecutables = 64;
+constexpr std::string_view kSmi = "nvidia-smi";
+// What stands in our programs (the help text of gpu/smi.cc), and in a script that calls them.
+constexpr std::array<std::string_view, 2> kSmiMarks = {"Simulated by Sextant",
+                                                       "sextant nvidia-smi"};
+
+// What became of one required program.
+struct Program {
+  std::string name;
+  bool available = false;
+  std::string why_not;
+  std::string observed;
+};
+
+Program LookFor(const std::string& name, const std::string& path) {
+  const std::string file = FindOnPath(name, path);
+  if (file.empty()) return {name, false, "the program is not on PATH", "not found"};
+  if (name == kSmi && IsSimulatedSmi(file)) {
+    return {name, false, "the program on PATH is Sextant's: it shows simulated cards", "simulated"};
+  }
+  return {name, true, "", "available"};
+}
 
 Status CheckOptions(const RecorderOptions& options) {
   const std::string& id = options.experiment_id;
-  const bool good = !id.empty() && id.size() <= kMaxId && id.front() != '.' &&
+  if (id.empty()) {
+    return Fail(UsageError("--experiment-id is missing: it names the record that is written"));
+  }
+  const bool good = id.size() <= kMaxId && id.front() != '.' &&
                     std::all_of(id.begin(), id.end(), [](unsigned char c) {
                       return std::isalnum(c) || c == '.' || c == '_' || c == '-';
                     });
@@ -44,7 +72,7 @@ Status CheckOptions(const RecorderOptions& options) {
   return {};
 }
 
-api::Object Evidence(const RecorderOptions& options, const std::vector<bool>& available,
+api::Object Evidence(const RecorderOptions& options, const std::vector<Program>& programs,
                      Time started, Time ended) {
   api::Editor edit;
   api::Mut root = edit.Root();
@@ -62,13 +90,13 @@ api::Object Evidence(const RecorderOptions& options, const std::vector<bool>& av
   root["tool"].Set("version", version::kSextant);
   api::Mut checks = root["checks"];
   checks.SetList();
-  for (size_t i = 0; i < options.required.size(); ++i) {
+  for (const Program& program : programs) {
     api::Mut check = checks.Append();
-    check.Set("check", "tool." + options.required[i]);
+    check.Set("check", "tool." + program.name);
     check.Set("required", true);
-    check.Set("status", available[i] ? "passed" : "unsupported");
-    if (!available[i]) check.Set("unsupportedReason", "the program is not on PATH");
-    check.Set("observed", available[i] ? "available" : "not found");
+    check.Set("status", program.available ? "passed" : "unsupported");
+    if (!program.available) check.Set("unsupportedReason", program.why_not);
+    check.Set("observed", program.observed);
   }
   api::Mut workload = checks.Append();
   workload.Set("check", "cluster.workload");
@@ -80,28 +108,49 @@ api::Object Evidence(const RecorderOptions& options, const std::vector<bool>& av
 
 }  // namespace
 
-bool OnPath(const std::string& name, const std::string& path) {
+std::string FindOnPath(const std::string& name, const std::string& path) {
   size_t begin = 0;
   while (begin <= path.size()) {
     size_t end = path.find(':', begin);
     if (end == std::string::npos) end = path.size();
     const std::string folder = end == begin ? "." : path.substr(begin, end - begin);
-    const std::string file = folder + "/" + name;
+    std::string file = folder + "/" + name;
     struct stat info{};
     if (::stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
         ::access(file.c_str(), X_OK) == 0) {
-      return true;
+      return file;
     }
     begin = end + 1;
   }
-  return false;
+  return {};
+}
+
+bool IsSimulatedSmi(const std::string& file) {
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  struct stat info{};
+  void* bytes = MAP_FAILED;
+  size_t size = 0;
+  if (::fstat(fd, &info) == 0 && info.st_size > 0) {
+    size = static_cast<size_t>(info.st_size);
+    bytes = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+  }
+  ::close(fd);
+  if (bytes == MAP_FAILED) return false;
+  const bool ours = std::any_of(kSmiMarks.begin(), kSmiMarks.end(), [&](std::string_view mark) {
+    return ::memmem(bytes, size, mark.data(), mark.size()) != nullptr;
+  });
+  ::munmap(bytes, size);
+  return ours;
 }
 
 Result<Recording> Record(const RecorderOptions& options, const Clock& clock) {
   RETURN_IF_ERROR(CheckOptions(options));
   const Time started = clock.Now();
-  std::vector<bool> available;
-  for (const std::string& name : options.required) available.push_back(OnPath(name, options.path));
+  std::vector<Program> programs;
+  for (const std::string& name : options.required) {
+    programs.push_back(LookFor(name, options.path));
+  }
   Recording recording;
   recording.file = fmt::format("{}/{}.json", options.directory, options.experiment_id);
   if (::access(recording.file.c_str(), F_OK) == 0) {
@@ -110,15 +159,16 @@ Result<Recording> Record(const RecorderOptions& options, const Clock& clock) {
         recording.file)));
   }
   RETURN_IF_ERROR(MakeDirectories(options.directory, 0755));
-  const api::Object evidence = Evidence(options, available, started, clock.Now());
+  const api::Object evidence = Evidence(options, programs, started, clock.Now());
   RETURN_IF_ERROR(WriteFileAtomic(
       recording.file, api::ToJson(evidence.root(), {.indent = 2, .newline = true}), 0644));
   recording.text =
       fmt::format("required executables: {}\navailable executables: {}\n", options.required.size(),
-                  std::count(available.begin(), available.end(), true));
-  for (size_t i = 0; i < options.required.size(); ++i) {
+                  std::count_if(programs.begin(), programs.end(),
+                                [](const Program& program) { return program.available; }));
+  for (const Program& program : programs) {
     recording.text +=
-        fmt::format("{}: {}\n", options.required[i], available[i] ? "available" : "unsupported");
+        fmt::format("{}: {}\n", program.name, program.available ? "available" : "unsupported");
   }
   recording.text += "status: skipped (no cluster workload was executed)\n";
   return recording;

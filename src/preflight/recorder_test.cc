@@ -61,7 +61,64 @@ TEST_F(RecorderTest, BothAndNone) {
 
 TEST_F(RecorderTest, AFileThatCannotRunDoesNotCount) {
   Install("kubectl", 0644);
-  EXPECT_FALSE(OnPath("kubectl", options_.path));
+  EXPECT_EQ(FindOnPath("kubectl", options_.path), "");
+}
+
+// PATH's first one is what would run: the lab's own there is not the driver's program, behind it or
+// elsewhere it does no harm.
+TEST_F(RecorderTest, ASimulatedSmiIsNotTheOneAskedFor) {
+  const std::string later = dir_.path() + "/later";
+  ASSERT_TRUE(MakeDirectories(later, 0755));
+  ASSERT_TRUE(WriteFileAtomic(later + "/nvidia-smi", "#!/bin/sh\n", 0755));
+  const std::string first = options_.path;
+  struct Case {
+    const char* text;  // of the first nvidia-smi on PATH
+    bool counts;
+  };
+  const Case cases[] = {{"ELF\n nvidia-smi\nSimulated by Sextant: it shows", false},
+                        {"#!/bin/sh\nexec sextant nvidia-smi --node a \"$@\"\n", false},
+                        {"ELF\n NVIDIA System Management Interface", true}};
+  int number = 0;
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.text);
+    ASSERT_TRUE(WriteFileAtomic(first + "/nvidia-smi", one.text, 0755));
+    options_.required = {"nvidia-smi"};
+    options_.path = first + ":" + later;
+    options_.experiment_id = fmt::format("simulated-{}", ++number);
+    auto recording = Record(options_, clock_);
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_NE(
+        recording->text.find(one.counts ? "available executables: 1\nnvidia-smi: available"
+                                        : "available executables: 0\nnvidia-smi: unsupported"),
+        std::string::npos)
+        << recording->text;
+    auto text = ReadFile(recording->file, 1 << 20);
+    ASSERT_TRUE(text);
+    auto evidence = api::ParseJson(*text);
+    ASSERT_TRUE(evidence);
+    EXPECT_EQ((*evidence)["checks"].at(0)["observed"].AsString(),
+              one.counts ? "available" : "simulated");
+    options_.path = later + ":" + first;
+    options_.experiment_id += "-later";
+    recording = Record(options_, clock_);
+    ASSERT_TRUE(recording);
+    EXPECT_NE(recording->text.find("nvidia-smi: available"), std::string::npos);
+  }
+}
+
+TEST_F(RecorderTest, SaysWhatIsMissing) {
+  const std::pair<std::string RecorderOptions::*, std::string_view> fields[] = {
+      {&RecorderOptions::experiment_id, "--experiment-id is missing"},
+      {&RecorderOptions::track, "--track is missing"},
+      {&RecorderOptions::kind, "--kind is missing"},
+      {&RecorderOptions::reason, "--reason is missing"}};
+  for (const auto& [field, says] : fields) {
+    RecorderOptions without = options_;
+    (without.*field).clear();
+    auto refused = Record(without, clock_);
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find(says), std::string::npos) << refused.error().message;
+  }
 }
 
 TEST_F(RecorderTest, NeverOverwrites) {

@@ -93,10 +93,11 @@ class FakeCluster : public client::Client {
                                              : fmt::format(R"({{"gitVersion":"{}"}})", version));
   }
   void Get(client::Gvr gvr, client::ObjectName name, client::Callback<api::Object> done) override {
-    const auto found = pods.find(name.name);
-    Result<api::Object> pod = Fail(NotFound({.resource = std::string(gvr.resource)}, name.name));
-    if (found != pods.end()) pod = found->second;
-    Answer(std::move(done), std::move(pod));
+    const auto& objects = gvr == client::kNodes ? nodes : pods;
+    const auto found = objects.find(name.name);
+    Result<api::Object> object = Fail(NotFound({.resource = std::string(gvr.resource)}, name.name));
+    if (found != objects.end()) object = found->second;
+    Answer(std::move(done), std::move(object));
   }
   void List(client::Gvr gvr, client::ListOptions,
             client::Callback<struct client::List> done) override {
@@ -106,6 +107,10 @@ class FakeCluster : public client::Client {
           std::move(done), Fail(Forbidden({.resource = "pods"}, "", "cannot list resource")));
     }
     if (gvr == client::kNodes) {
+      if (hides_nodes) {
+        return Answer<struct client::List>(
+            std::move(done), Fail(Forbidden({.resource = "nodes"}, "", "cannot list resource")));
+      }
       for (const auto& [name, node] : nodes) list.items.push_back(node);
     } else if (gvr == client::kPods) {
       for (const auto& [name, pod] : pods) list.items.push_back(pod);
@@ -162,7 +167,8 @@ class FakeCluster : public client::Client {
   std::vector<Outcome> outcomes;   // of the first, the second, ...; the last one goes on
   std::optional<Error> refuse;     // every creation
   bool hides_pods = false;         // they may not be listed
-  bool keeps_pods = false;         // deleted Pods stay
+  bool hides_nodes = false;
+  bool keeps_pods = false;  // deleted Pods stay
   std::function<void(FakeCluster&)> on_delete;
 
  private:

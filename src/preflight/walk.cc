@@ -48,6 +48,15 @@ constexpr std::array<Rejection, 3> kRejections = {{
 constexpr int64_t kNoCommand = 127;
 constexpr int64_t kNoLibrary = 12;
 
+std::string_view RemedyFor(const Error& error) {
+  if (error.code == 401) return "its credentials were refused: renew them in the kubeconfig";
+  if (error.code == 403) {
+    return "this user may not: it needs get on /version and list on nodes";
+  }
+  return "is it running (a lab: `sextant list`, `sextant start`), and is it the right context? "
+         "--context and --kubeconfig name another";
+}
+
 std::string LastLine(std::string_view text) {
   while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
   const size_t newline = text.rfind('\n');
@@ -124,22 +133,15 @@ class Walker {
 
   // Whose cluster it is, and its nodes. False when the API cannot be asked.
   bool Reach() {
-    Check& labels = Find("node.labels");
     auto version = calls_.GetRaw("/version");
-    if (!version) {
-      Err(labels, "the cluster cannot be asked: " + version.error().message);
-      return false;
-    }
+    if (!version) return CannotAsk("", version.error());
     if (auto parsed = api::ParseJson(*version)) {
       report_.server_version = (*parsed)["gitVersion"].AsString();
     }
     auto nodes = calls_.List(client::kNodes);
     const bool ours = report_.server_version.find("+sextant") != std::string::npos;
     report_.mode = ours ? Mode::kSimulated : Mode::kReal;
-    if (!nodes) {
-      Err(labels, "the nodes cannot be listed: " + nodes.error().message);
-      return false;
-    }
+    if (!nodes) return CannotAsk(" for its nodes", nodes.error());
     if (std::any_of(nodes->items.begin(), nodes->items.end(), SaysSimulated)) {
       report_.mode = Mode::kSimulated;
     }
@@ -147,6 +149,13 @@ class Walker {
     node_count_ = nodes->items.size();
     TellUnseen();
     return true;
+  }
+
+  bool CannotAsk(std::string_view what, const Error& error) {
+    const std::string where = options_.server.empty() ? "" : " at " + options_.server;
+    report_.error = fmt::format("the cluster{} cannot be asked{}: {}", where, what, error.message);
+    report_.remedy = std::string(RemedyFor(error));
+    return false;
   }
 
   // What no Kubernetes API shows, and what this version does not look at.
@@ -337,6 +346,7 @@ class Walker {
     const Value state = run.container()["state"];
     See(start, "kube", run.where() + " status.containerStatuses", api::ToJson(state));
     for (const std::string& warning : run.warnings) See(start, "kube", "events", warning);
+    if (run.simulated) return NothingRan(run);
     const Value ended = state["terminated"];
     // A process that never was has no time of its start (kubelet: StartError, exit code 128).
     const bool ran = state["running"] || (ended && ended["reason"].AsString() != "StartError" &&
@@ -356,6 +366,19 @@ class Walker {
     }
     Pass(start, ended ? fmt::format("its command ended with {}", code) : "its command runs");
     return true;
+  }
+
+  // What only the command could show stays unseen, however well the Pod looks.
+  bool NothingRan(const PodRun& run) {
+    report_.mode = Mode::kSimulated;
+    report_.allocated = run.allocated;
+    for (std::string_view id : {"rt.probe", "ctr.start", "ctr.identity"}) {
+      Check& check = Find(id);
+      See(check, "kube", run.simulated->ref, run.simulated->text);
+      Unsupported(check, fmt::format("simulated: nothing really ran in the Pod's container ({})",
+                                     run.simulated->text));
+    }
+    return false;
   }
 
   // The runtime's own words tell whether the toolkit below is what is broken.
@@ -425,13 +448,18 @@ class Walker {
     return RequestedCards(pods.items);
   }
 
+  // As its container lists them; of a simulated one the kubelet's word is all that there is.
+  static std::set<std::string> CardsOf(const PodRun& run) {
+    return run.simulated ? run.allocated : UuidsIn(run.log);
+  }
+
   // The card has to come back whatever came before; that is seen when it is given out again.
   void JudgeReleased(const PodRun& run) {
     Check& free = Find("free.after");
     const Status gone = prober_.Remove(run);
     See(free, "kube", run.where(), gone ? "gone" : gone.error().message);
     if (!gone && !run.silent()) return Refuse(free, "TERMINATING_LONG", gone.error().message);
-    const std::set<std::string> seen = UuidsIn(run.log);
+    const std::set<std::string> seen = CardsOf(run);
     if (Find("kubelet.admit").status != CheckStatus::kPassed || seen.size() != 1) {
       free.blocked_by = {StopOrSelf("ctr.identity")};
       free.reason = fmt::format("blocked by {}; the Pod {}", free.blocked_by.front(),
@@ -473,18 +501,23 @@ class Walker {
     }
     const PodRun again = prober_.Run(cards, node);
     ours.insert(again.name);
-    const std::set<std::string> seen = UuidsIn(again.log);
+    const std::set<std::string> seen = CardsOf(again);
     const Result<int64_t> after = FreeOn(node, ours);
     const bool others_came = !after || *after < cards;
-    See(free, "log", again.where() + "/log", again.log);
+    if (again.simulated) {
+      See(free, "kube", again.where() + " status.allocatedResourcesStatus",
+          fmt::format("{}", fmt::join(seen, " ")));
+    } else {
+      See(free, "log", again.where() + "/log", again.log);
+    }
     const Status gone = prober_.Remove(again);
     free.expected = card;
     free.observed = fmt::format("{}", fmt::join(seen, " "));
     if (!gone) return Refuse(free, "TERMINATING_LONG", gone.error().message);
     if (seen.contains(card)) {
       return Pass(free, fmt::format("both Pods are gone; the second got {} free card(s) of {}, the "
-                                    "first one's among them",
-                                    cards, node));
+                                    "first one's among them{}",
+                                    cards, node, again.simulated ? ", as the kubelet says" : ""));
     }
     if (again.refused || again.lost || others_came) {
       return Unsupported(free, fmt::format("the Pod is gone; that its card is free could not be "
@@ -511,6 +544,10 @@ class Walker {
     }
     for (Check& check : report_.checks) {
       if (check.status != CheckStatus::kSkipped || !check.reason.empty()) continue;
+      if (!report_.error.empty()) {
+        check.reason = "the cluster could not be asked";
+        continue;
+      }
       const Check* block = stop ? stop : unproven;
       if (!stop && !options_.probe && FindCheckKind(check.id)->by_probe) {
         check.reason = kNotAsked;

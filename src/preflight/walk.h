@@ -1,6 +1,8 @@
 // The walk: the six layers of a cluster, bottom up, as far as the Kubernetes API shows them. It
 // stops at the lowest layer that fails; what stands above is skipped and says what blocks it. A
-// check passes only when what it is about was seen; what cannot be seen is `unsupported`.
+// check passes only when what it is about was seen; what cannot be seen is `unsupported`, and so is
+// what a command would have shown in a container that only pretends to run. Where the API server
+// cannot be asked no layer is judged: the report has an error.
 //
 // Without `probe` nothing is executed in the cluster. With it the capability Pod runs once and asks
 // for one GPU; after it has gone, a second one asks for all cards of that node that are free, to
@@ -21,6 +23,7 @@ struct WalkOptions {
   bool probe = false;
   std::string ns = "default";
   std::string context;
+  std::string server;  // its address, for a person
   ProbeLimits limits{.run = std::chrono::seconds(60),
                      .acknowledge = std::chrono::seconds(15),
                      .gone = std::chrono::seconds(20)};

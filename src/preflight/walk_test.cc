@@ -23,6 +23,7 @@ class WalkTest : public ::testing::Test {
     Random random(7);
     WalkOptions options;
     options.probe = probe;
+    options.server = "https://192.0.2.7:6443";
     options.sleep = [this](Duration d) { clock_.elapsed += d; };
     return Walk(cluster, clock_, random, options);
   }
@@ -407,8 +408,85 @@ TEST_F(WalkTest, AClusterThatDoesNotAnswerIsAnErrorOfModeNone) {
   cluster.unreachable = true;
   const Report report = Run(cluster);
   EXPECT_EQ(report.mode, Mode::kNone);
-  EXPECT_EQ(VerdictOf(report.checks), Verdict::kError);
-  EXPECT_EQ(ExitCode(VerdictOf(report.checks)), 1);
+  EXPECT_EQ(VerdictOf(report), Verdict::kError);
+  EXPECT_EQ(ExitCode(VerdictOf(report)), 1);
+  EXPECT_EQ(StopOf(report.checks), nullptr) << "no layer is blamed for it";
+  EXPECT_EQ(report.checks.size(), CheckKinds().size());
+  const std::string text = ReportText(report);
+  EXPECT_NE(text.find("at https://192.0.2.7:6443 cannot be asked: "), std::string::npos) << text;
+  EXPECT_NE(text.find("no route"), std::string::npos) << text;
+  EXPECT_NE(text.find("--context"), std::string::npos) << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3) << text;
+  for (const Check& check : report.checks) EXPECT_NE(check.reason, "") << check.id;
+}
+
+TEST_F(WalkTest, AUserWhoMayNotSeeNodesIsToldSo) {
+  FakeCluster cluster(loop_);
+  cluster.hides_nodes = true;
+  const Report report = Run(cluster);
+  EXPECT_EQ(ExitCode(VerdictOf(report)), 1);
+  EXPECT_NE(report.error.find("cannot list resource"), std::string::npos) << report.error;
+  EXPECT_NE(report.remedy.find("list on nodes"), std::string::npos) << report.remedy;
+}
+
+// What a command would have shown is not seen where no command ran, whoever says so; the placement
+// and the devices are real all the same.
+TEST_F(WalkTest, APodThatOnlyPretendsToRunPassesNothingOfItsCommand) {
+  const std::vector<std::function<void(FakeCluster&)>> sayings = {
+      [](FakeCluster& c) {
+        c.events = {R"({"type":"Normal","reason":"Simulated",
+            "message":"Nothing really runs in this container: bash is not in the toolbox"})"};
+      },
+      [](FakeCluster& c) {
+        c.Change("worker", R"({"status":{"nodeInfo":{
+            "containerRuntimeVersion":"sextant-simulated://1.0.0"}}})");
+      },
+      [](FakeCluster& c) {
+        c.Change("worker", R"({"metadata":{"annotations":{"kwok.x-k8s.io/node":"fake"}}})");
+      }};
+  for (const bool ended : {false, true}) {
+    for (const auto& say : sayings) {
+      FakeCluster cluster(loop_);
+      say(cluster);
+      for (testing::Outcome& outcome : cluster.outcomes) {
+        outcome.log.clear();
+        if (ended) continue;
+        const std::string end = R"("terminated":{"exitCode":0,"reason":"Completed"})";
+        const std::string phase = R"("phase":"Succeeded")";
+        ASSERT_NE(outcome.changes.find(end), std::string::npos) << outcome.changes;
+        outcome.changes.replace(outcome.changes.find(end), end.size(), R"("running":{})");
+        outcome.changes.replace(outcome.changes.find(phase), phase.size(), R"("phase":"Running")");
+      }
+      const Duration before = clock_.elapsed;
+      const Report report = Run(cluster);
+      EXPECT_LT(clock_.elapsed - before, std::chrono::seconds(10)) << "it is not waited for";
+      EXPECT_EQ(report.mode, Mode::kSimulated);
+      for (const char* id : {"rt.probe", "ctr.start", "ctr.identity"}) {
+        EXPECT_EQ(Of(report, id).status, CheckStatus::kUnsupported) << id;
+        EXPECT_NE(Of(report, id).reason.find("simulated"), std::string::npos) << id;
+        EXPECT_FALSE(Of(report, id).observations.empty()) << id;
+      }
+      for (const char* id : {"sched.place", "kubelet.admit", "free.after"}) {
+        EXPECT_EQ(Of(report, id).status, CheckStatus::kPassed) << id << ReportText(report);
+      }
+      EXPECT_NE(Of(report, "free.after").summary.find("as the kubelet says"), std::string::npos);
+      EXPECT_EQ(ExitCode(VerdictOf(report)), 4);
+      EXPECT_EQ(FirstUnproven(report.checks)->id, "rt.probe");
+      EXPECT_TRUE(cluster.pods.empty());
+    }
+  }
+}
+
+// A second Pod that the kubelet gave other cards is no proof, simulated or not.
+TEST_F(WalkTest, OfASimulatedPodTheKubeletsWordIsLookedAt) {
+  FakeCluster cluster(loop_);
+  cluster.events = {R"({"type":"Normal","reason":"Simulated","message":"m"})"};
+  cluster.on_delete = [](FakeCluster& now) {
+    now.Change("worker", R"({"status":{"allocatable":{"nvidia.com/gpu":"7"}}})");
+  };
+  cluster.outcomes[1] = EndsWell({0, 1, 2, 4, 5, 6, 7});
+  const Report report = Run(cluster);
+  EXPECT_EQ(StopText(report), "pod free.after DEVICE_HELD");
 }
 
 TEST_F(WalkTest, SimulatedNeverPassesForReal) {
