@@ -109,6 +109,27 @@ TEST_F(KubeletTest, RegistersItsNode) {
   EXPECT_EQ(node["status"]["addresses"].at(0)["address"].AsString(), "172.18.0.3");
 }
 
+// A Node that is there already gets what its kubelet has to say, and keeps all else.
+TEST_F(KubeletTest, ReconcilesANodeThatIsThere) {
+  api_.Put("nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"worker",
+      "uid":"uid-worker","labels":{"kubernetes.io/hostname":"another","disk":"hdd"}},"spec":{}})");
+  KubeletOptions options = Options();
+  options.labels = {{"disk", "ssd"}, {"topology.kubernetes.io/zone", "z1"}};
+  Start(runtime_, options);
+  const Object node = api_.Node("worker");
+  const Value labels = node["metadata"]["labels"];
+  EXPECT_EQ(labels["kubernetes.io/hostname"].AsString(), "worker");
+  EXPECT_EQ(labels["kubernetes.io/os"].AsString(), "linux");
+  EXPECT_TRUE(labels.Has("kubernetes.io/arch"));
+  EXPECT_EQ(labels["topology.kubernetes.io/zone"].AsString(), "z1");
+  EXPECT_EQ(labels["disk"].AsString(), "hdd") << "no label of the kubelet's own";
+  EXPECT_EQ(node["metadata"]["annotations"]["volumes.kubernetes.io/controller-managed-attach-"
+                                            "detach"]
+                .AsString(),
+            "true");
+  EXPECT_EQ(node["status"]["conditions"].at(3)["status"].AsString(), "True");
+}
+
 TEST_F(KubeletTest, RenewsItsLeaseAndSaysThatItIsReadyAgain) {
   Start();
   const Object lease = api_.Find("leases", "kube-node-lease", "worker");

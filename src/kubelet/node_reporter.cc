@@ -71,25 +71,48 @@ void NodeReporter::Register(Duration wait) {
                  });
 }
 
-// The Node is there; from now on its status and lease are kept.
+void NodeReporter::RegisterLater() {
+  timer_ = client_.executor().After(kFirstWait, [this] { Register(kFirstWait); });
+}
+
+// The Node is there: made just now, or found.
 void NodeReporter::Adopt() {
   client_.Get(client::kNodes, {"", options_.node}, [this, alive = alive_](Result<Object> node) {
     if (!*alive) return;
-    if (!node) {
-      timer_ = client_.executor().After(kFirstWait, [this] { Register(kFirstWait); });
-      return;
-    }
-    const std::string_view old_boot = (*node)["status"]["nodeInfo"]["bootID"].AsString();
-    if (!old_boot.empty() && old_boot != boot_id_) {
-      Tell(client::EventKind::kWarning, "Rebooted",
-           fmt::format("Node {} has been rebooted, boot id: {}", options_.node, boot_id_));
-    }
-    node_ = *std::move(node);
-    is_registered_ = true;
-    Report(true);
-    Beat();
-    if (KnowsItsMachine()) std::exchange(registered_, nullptr)();
+    if (!node) return RegisterLater();
+    const Object initial = BuildNode(Facts(), client_.executor().clock().Now());
+    const Object patch = ReconcileNode(initial, *node);
+    patch ? Reconcile(*node, patch) : Adopted(*std::move(node));
   });
+}
+
+// Somebody else has made the Node, or changed what its kubelet has to say.
+void NodeReporter::Reconcile(const Object& existing, const Object& patch) {
+  api::Editor edit(patch);
+  edit.Root()["metadata"].Set("uid", existing.uid());
+  client_.Patch(client::kNodes, {"", options_.node}, client::PatchType::kStrategic,
+                std::move(edit).Finish(), {.field_manager = "kubelet", .subresource = "status"},
+                [this, alive = alive_](Result<Object> node) {
+                  if (!*alive) return;
+                  if (node) return Adopted(*std::move(node));
+                  log::Warning("kubelet", "cannot reconcile node {}: {}", options_.node,
+                               node.error().message);
+                  RegisterLater();
+                });
+}
+
+// From now on its status and lease are kept.
+void NodeReporter::Adopted(Object node) {
+  const std::string_view old_boot = node["status"]["nodeInfo"]["bootID"].AsString();
+  if (!old_boot.empty() && old_boot != boot_id_) {
+    Tell(client::EventKind::kWarning, "Rebooted",
+         fmt::format("Node {} has been rebooted, boot id: {}", options_.node, boot_id_));
+  }
+  node_ = std::move(node);
+  is_registered_ = true;
+  Report(true);
+  Beat();
+  if (KnowsItsMachine()) std::exchange(registered_, nullptr)();
 }
 
 void NodeReporter::OnMachine() {

@@ -43,6 +43,10 @@ api::Object BuildNode(const NodeFacts& facts, Time now);
 // that are no longer there are nulls for a strategic merge).
 api::Object BuildNodeStatus(const NodeFacts& facts, api::Value previous,
                             const std::set<std::string>& once_told, Time now);
+// What a kubelet that finds its Node there already puts right in it (tryRegisterWithAPIServer): the
+// labels that are its own to set, and who attaches volumes. A patch of the Node; nothing where all
+// is as in `initial`.
+api::Object ReconcileNode(const api::Object& initial, const api::Object& existing);
 // Whether `shown` says all that `wanted` says, heartbeats apart.
 bool StatusHolds(api::Value wanted, api::Value shown);
 
@@ -59,7 +63,10 @@ class NodeReporter {
 
  private:
   void Register(Duration wait);
+  void RegisterLater();
   void Adopt();
+  void Reconcile(const api::Object& existing, const api::Object& patch);
+  void Adopted(api::Object node);
   void OnMachine();
   bool KnowsItsMachine() const;
   void Beat();

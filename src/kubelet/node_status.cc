@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <span>
 
 #include "api/conditions.h"
 #include "api/quantity.h"
@@ -19,6 +20,9 @@ constexpr char kArchitecture[] = "arm64";
 #else
 constexpr char kArchitecture[] = "amd64";
 #endif
+
+constexpr std::string_view kAttachAnnotation =
+    "volumes.kubernetes.io/controller-managed-attach-detach";
 
 struct ConditionRow {
   const char* type;
@@ -144,7 +148,7 @@ Object BuildNode(const NodeFacts& facts, Time now) {
     labels.Set(fmt::format("{}/os", prefix), "linux");
     labels.Set(fmt::format("{}/arch", prefix), kArchitecture);
   }
-  metadata["annotations"].Set("volumes.kubernetes.io/controller-managed-attach-detach", "true");
+  metadata["annotations"].Set(kAttachAnnotation, "true");
   const Mut spec = root["spec"];
   spec.SetMap();
   if (!facts.options.pod_cidr.empty()) {
@@ -158,6 +162,39 @@ Object BuildNode(const NodeFacts& facts, Time now) {
   }
   root["status"].Set(BuildNodeStatus(facts, {}, {}, now));
   return std::move(edit).Finish();
+}
+
+Object ReconcileNode(const Object& initial, const Object& existing) {
+  // updateDefaultLabels
+  constexpr std::array<std::string_view, 12> kDefaultLabels = {
+      "kubernetes.io/hostname",
+      "topology.kubernetes.io/zone",
+      "topology.kubernetes.io/region",
+      "failure-domain.beta.kubernetes.io/zone",
+      "failure-domain.beta.kubernetes.io/region",
+      "node.kubernetes.io/instance-type",
+      "beta.kubernetes.io/instance-type",
+      "kubernetes.io/os",
+      "kubernetes.io/arch",
+      "node.kubernetes.io/windows-build",
+      "beta.kubernetes.io/os",
+      "beta.kubernetes.io/arch"};
+  constexpr std::array<std::string_view, 1> kAnnotations = {kAttachAnnotation};
+  api::Editor edit;
+  bool changed = false;
+  const auto compare = [&](const char* map, std::span<const std::string_view> keys) {
+    const Value wanted = initial["metadata"][map];
+    const Value there = existing["metadata"][map];
+    for (const std::string_view key : keys) {
+      const std::string_view value = wanted[key].AsString();
+      if (value.empty() || there[key].AsString() == value) continue;
+      edit.Root()["metadata"][map].Set(key, value);
+      changed = true;
+    }
+  };
+  compare("labels", kDefaultLabels);
+  compare("annotations", kAnnotations);
+  return changed ? std::move(edit).Finish() : Object();
 }
 
 bool StatusHolds(Value wanted, Value shown) {
