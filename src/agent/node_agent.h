@@ -1,9 +1,9 @@
-// One node's agent: follows the host's cards, offers them through the device plugin or as DRA
-// devices, and keeps the node's GPU labels right.
+// One node's agent: follows the host's cards and offers them through the device plugin or as DRA
+// devices. The node's labels are not its own (feature_discovery.h).
 //
 //   NodeAgent agent(parts, {.node = "gpu-lab-worker"});
 //   agent.Start(kubelet);    // registers the plugin, once there are cards
-//   // destroyed: the plugin is withdrawn; labels and slices stay, as with NVIDIA's stack
+//   // destroyed: the plugin is withdrawn; slices stay, as with NVIDIA's stack
 //
 // It learns of cards from its host only (DESIGN, law 8). Threads: everything on client.executor().
 #pragma once
@@ -14,7 +14,6 @@
 #include "agent/gpu_plugin.h"
 #include "agent/slice_publisher.h"
 #include "client/client.h"
-#include "gpu/labels.h"
 #include "host/machine.h"
 #include "plugin/device_plugin.h"
 
@@ -29,7 +28,6 @@ struct NodeAgentParts {
 struct NodeAgentOptions {
   std::string node;
   std::string state_directory;
-  gpu::LabelOptions labels;
 };
 
 class NodeAgent {
@@ -41,9 +39,6 @@ class NodeAgent {
 
  private:
   void OnCards();
-  void SyncLabels();
-  void RetryLater();
-  void PatchLabels(const api::Object& node);
 
   NodeAgentParts parts_;
   const NodeAgentOptions options_;
@@ -53,11 +48,6 @@ class NodeAgent {
   SlicePublisher slices_;
   bool by_dra_ = false;  // cards have been offered by DRA
   std::shared_ptr<void> host_handle_;
-  TimerId retry_ = 0;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
-
-// The labels that an agent owns: it removes those that no longer hold.
-bool IsAgentLabel(std::string_view key);
 
 }  // namespace sextant::agent

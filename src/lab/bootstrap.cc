@@ -112,7 +112,7 @@ class Creating : public std::enable_shared_from_this<Creating> {
 
 }  // namespace
 
-std::vector<Object> BootstrapObjects(const LabConfig& config) {
+std::vector<Object> SystemObjects() {
   std::vector<Object> objects;
   for (std::string_view name : {"default", "kube-system", "kube-public", "kube-node-lease"}) {
     objects.push_back(Named("v1", "Namespace", name));
@@ -120,6 +120,11 @@ std::vector<Object> BootstrapObjects(const LabConfig& config) {
   auto defaults = api::ParseJson(embedded::BootstrapObjects());
   CHECK(defaults.has_value());
   for (api::Value object : defaults->root().items()) objects.push_back(api::CopyOf(object));
+  return objects;
+}
+
+std::vector<Object> FirstObjects(const LabConfig& config) {
+  std::vector<Object> objects;
   for (const PoolConfig& pool : FirstPools(config)) objects.push_back(PoolObject(pool));
   auto access = api::ParseJson(kAgentAccess);
   CHECK(access.has_value());

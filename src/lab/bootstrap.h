@@ -1,6 +1,6 @@
 // What a new cluster holds before anybody asks: namespaces, default roles and bindings, priority
 // classes, the lab's pools and the device plugin's DaemonSet. Made through the API as any client
-// would; what is there already is left alone, so it is run at every start.
+// would; what is there already is left alone.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,10 @@
 
 namespace sextant::lab {
 
-// The objects, in the order in which they are made.
-std::vector<api::Object> BootstrapObjects(const LabConfig& config);
+// What Kubernetes' own parts put back at every start: namespaces, default roles, priority classes.
+std::vector<api::Object> SystemObjects();
+// What the lab brings along once in its life: whoever deletes it wants it gone.
+std::vector<api::Object> FirstObjects(const LabConfig& config);
 
 // Creates them one after another with `client` (system:masters). The first error that is not
 // AlreadyExists ends it. `done` runs on client.executor().

@@ -24,6 +24,8 @@ namespace sextant::lab {
 namespace {
 
 constexpr std::string_view kIssuer = "https://kubernetes.default.svc.cluster.local";
+// In the store's meta: the objects of a new lab have been made.
+constexpr std::string_view kBootstrapped = "bootstrapped";
 constexpr Duration kStartLimit = std::chrono::seconds(30);
 constexpr Duration kWaitStep = std::chrono::milliseconds(100);
 constexpr Duration kStopGrace = std::chrono::seconds(2);
@@ -195,11 +197,20 @@ Status Lab::Parts::StartServer() {
 Status Lab::Parts::BootstrapCluster() {
   admin_client = api->Client(SystemUser("system:apiserver", {"system:masters"}), core);
   Answer<Status> done;
+  const auto end = [&](Status status) { done.Set(std::move(status)); };
   core.Post([&] {
-    Bootstrap(*admin_client, BootstrapObjects(config), [&](Status status) {
-      if (!status) return done.Set(std::move(status));
+    std::vector<api::Object> objects = SystemObjects();
+    const bool first = !store->GetMeta(kBootstrapped);
+    for (api::Object& object : first ? FirstObjects(config) : std::vector<api::Object>()) {
+      objects.push_back(std::move(object));
+    }
+    Bootstrap(*admin_client, std::move(objects), [&, first](Status status) {
+      if (!status) return end(std::move(status));
       PublishApiServer(*admin_client, ApiServerEndpoint(listener->endpoint()),
-                       [&](Status published) { done.Set(std::move(published)); });
+                       [&, first](Status published) {
+                         if (!published || !first) return end(std::move(published));
+                         store->PutMeta(std::string(kBootstrapped), "1", end);
+                       });
     });
   });
   ASSIGN_OR_RETURN(Status status, done.Wait(kStartLimit, "bootstrapping the cluster"));

@@ -19,7 +19,7 @@ using api::Object;
 class LabTest : public ::testing::Test {
  protected:
   // One control plane and `workers` workers, simulated Pods, state in memory.
-  void StartLab(int workers, std::vector<PoolConfig> pools = {}) {
+  void StartLab(int workers, std::vector<PoolConfig> pools = {}, bool ephemeral = true) {
     LabConfig config;
     config.nodes.push_back({.control_plane = true});
     for (int i = 0; i < workers; ++i) config.nodes.push_back({});
@@ -27,9 +27,21 @@ class LabTest : public ::testing::Test {
     config.nodes.back().labels[std::string(kPoolLabel)] = FirstPools(config).front().name;
     config.pools = std::move(pools);
     config.runtime = RuntimeMode::kSimulated;
-    auto lab = Lab::Start(config, {directory_.path(), true});
+    Run(std::move(config), ephemeral);
+  }
+  void Run(LabConfig config, bool ephemeral) {
+    auto lab = Lab::Start(std::move(config), {directory_.path(), ephemeral});
     ASSERT_TRUE(lab) << lab.error().message;
     lab_ = *std::move(lab);
+    Connect();
+  }
+  // The same lab again, from its state.
+  void Restart() {
+    const LabConfig config = lab_->config();
+    lab_.reset();
+    Run(config, false);
+  }
+  void Connect() {
     client::RemoteOptions options;
     options.server = lab_->access().server;
     options.tls.ca_pem = lab_->access().ca_pem;
@@ -39,6 +51,13 @@ class LabTest : public ::testing::Test {
     calls_ = std::make_unique<client::Blocking>(*client_);
   }
 
+  bool Has(client::Gvr gvr, const std::string& ns, const std::string& name) {
+    return calls_->Get(gvr, {ns, name}).has_value();
+  }
+  void Delete(client::Gvr gvr, const std::string& ns, const std::string& name) {
+    auto gone = calls_->Delete(gvr, {ns, name});
+    ASSERT_TRUE(gone) << gone.error().message;
+  }
   static Object Json(std::string_view text) {
     auto parsed = api::ParseJson(text);
     EXPECT_TRUE(parsed) << text;
@@ -69,10 +88,7 @@ class LabTest : public ::testing::Test {
     auto made = calls_->Create(client::kConfigMaps, {"default", ""}, std::move(edit).Finish());
     ASSERT_TRUE(made) << made.error().message;
   }
-  void DeleteTopology() {
-    auto gone = calls_->Delete(client::kConfigMaps, {"default", std::string(kTopologyName)});
-    ASSERT_TRUE(gone) << gone.error().message;
-  }
+  void DeleteTopology() { Delete(client::kConfigMaps, "default", std::string(kTopologyName)); }
 
   TempDir directory_ = *TempDir::Make("lab");
   RealClock clock_;
@@ -124,6 +140,47 @@ TEST_F(LabTest, ATopologyMayNameAnotherLabel) {
   DeleteTopology();
   Eventually("the usual label again", [&] { return Gpus("gpu-lab-worker") == "8"; });
   Eventually("and not the other", [&] { return Gpus("other") == "0"; });
+}
+
+// What a user deletes stays deleted; what Kubernetes itself puts back at a start is put back.
+TEST_F(LabTest, ARestartBringsNothingBackThatWasDeleted) {
+  constexpr client::Gvr kDaemonSets{"apps", "v1", "daemonsets"};
+  constexpr client::Gvr kStorageClasses{"storage.k8s.io", "v1", "storageclasses"};
+  constexpr client::Gvr kClusterRoles{"rbac.authorization.k8s.io", "v1", "clusterroles"};
+  const std::string plugin = "nvidia-device-plugin-daemonset";
+  StartLab(1, {{.name = "default", .model = "t4", .count = 2}, {.name = "spare"}}, false);
+  ASSERT_TRUE(Has(kDaemonSets, "kube-system", plugin));
+  Delete(kDaemonSets, "kube-system", plugin);
+  Delete(kStorageClasses, "", "standard");
+  Delete(client::kGpuPools, "", "spare");
+  Delete(kClusterRoles, "", "view");
+  Restart();
+  EXPECT_FALSE(Has(kDaemonSets, "kube-system", plugin));
+  EXPECT_FALSE(Has(kStorageClasses, "", "standard"));
+  EXPECT_FALSE(Has(client::kGpuPools, "", "spare"));
+  EXPECT_TRUE(Has(client::kGpuPools, "", "default"));
+  EXPECT_TRUE(Has(kClusterRoles, "", "view"));
+}
+
+// Labels are feature discovery's, not the device plugin's.
+TEST_F(LabTest, LabelsFollowTheCardsWithoutADevicePlugin) {
+  StartLab(1);
+  const std::string worker = "gpu-lab-worker";
+  const auto label = [&](std::string_view key) {
+    return std::string(Node(worker)["metadata"]["labels"][key].AsString());
+  };
+  ASSERT_TRUE(lab_->WaitReady(std::chrono::seconds(20)));
+  EXPECT_EQ(label("nvidia.com/gpu.product"), "NVIDIA-A100-SXM4-40GB");
+  Delete({"apps", "v1", "daemonsets"}, "kube-system", "nvidia-device-plugin-daemonset");
+  Eventually("nothing is on offer", [&] { return Gpus(worker) == "0"; });
+  Merge(client::kGpuPools, {"", "default"}, R"({"spec":{"model":"t4","count":2}})");
+  Eventually("the new cards' labels",
+             [&] { return label("nvidia.com/gpu.product") == "Tesla-T4"; });
+  EXPECT_EQ(label("nvidia.com/gpu.count"), "2");
+  Merge(client::kNodes, {"", worker},
+        R"({"metadata":{"labels":{"run.ai/simulated-gpu-node-pool":null}}})");
+  Eventually("no label is left", [&] { return label("nvidia.com/gpu.product").empty(); });
+  EXPECT_EQ(label("nvidia.com/gpu.present"), "");
 }
 
 TEST_F(LabTest, DiscoverySaysWhereTheLabListens) {
@@ -180,6 +237,12 @@ TEST_F(LabTest, AddedNodesAreNodesOfTheirOwn) {
                          kSimulatedLabel)));
     ASSERT_TRUE(made) << made.error().message;
     Eventually(name, [&] { return !Node(name)["spec"]["podCIDR"].AsString().empty(); });
+    Eventually("its kubelet's labels", [&] {
+      const Object node = Node(name);
+      const api::Value labels = node["metadata"]["labels"];
+      return labels["kubernetes.io/hostname"].AsString() == name &&
+             labels["kubernetes.io/os"].AsString() == "linux" && labels.Has("kubernetes.io/arch");
+    });
   };
   add("x");
   ASSERT_TRUE(calls_->Delete(client::kNodes, {"", "gpu-lab-worker"}));

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 
+#include "agent/feature_discovery.h"
 #include "agent/node_agent.h"
 #include "base/log.h"
 #include "base/version.h"
@@ -78,7 +79,7 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
   void Stop() override {
     nodes_watch_.reset();
     for (auto& [name, node] : nodes_) {
-      node->kubelet->Stop();
+      Switch(*node, false);
       kubelets_.Remove(name);
     }
     nodes_.clear();
@@ -105,7 +106,7 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
     if (command != kAgentCommand || found == nodes_.end()) return nullptr;
     auto agent = std::make_shared<agent::NodeAgent>(
         agent::NodeAgentParts{*agent_client_, found->second->machine, parts_.files},
-        agent::NodeAgentOptions{node, NodeDirectory(node) + "/device-plugin", {}});
+        agent::NodeAgentOptions{node, NodeDirectory(node) + "/device-plugin"});
     agent->Start(registrar);
     return agent;
   }
@@ -141,6 +142,8 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
     host::SimulatedMachine machine;
     std::unique_ptr<client::Client> client;
     std::unique_ptr<kubelet::Kubelet> kubelet;
+    std::unique_ptr<agent::FeatureDiscovery> discovery;  // while it is on
+    std::string name;
     std::string pod_cidr;
     bool control_plane = false;
   };
@@ -180,6 +183,7 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
       return;
     }
     auto node = std::make_unique<Node>(parts_.core);
+    node->name = config.name;
     node->control_plane = config.control_plane;
     node->client = api_->Client(NodeUser(config.name), parts_.core);
     kubelet::KubeletOptions options;
@@ -198,8 +202,21 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
         kubelet::KubeletParts{*node->client, *feed_, *runtime_, node->machine, parts_.files, *this},
         std::move(options));
     kubelets_.Add(*node->kubelet);
-    node->kubelet->Start();
+    Switch(*node, true);
     nodes_.emplace(config.name, std::move(node));
+  }
+
+  // What runs on a machine whatever Pods it has: the kubelet, and what tells its hardware.
+  void Switch(Node& node, bool on) {
+    kubelet::Kubelet& kubelet = *node.kubelet;
+    if (on == kubelet.running()) return;
+    if (!on) {
+      node.discovery.reset();
+      return kubelet.Stop();
+    }
+    kubelet.Start();
+    node.discovery =
+        std::make_unique<agent::FeatureDiscovery>(*agent_client_, node.machine, node.name);
   }
 
   // A node that was added through the API, or switched on or off.
@@ -217,10 +234,7 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
     }
     const auto found = nodes_.find(name);
     if (found == nodes_.end()) return;
-    kubelet::Kubelet& kubelet = *found->second->kubelet;
-    const bool off = metadata["annotations"][kPowerAnnotation].AsString() == "off";
-    if (off && kubelet.running()) kubelet.Stop();
-    if (!off && !kubelet.running()) kubelet.Start();
+    Switch(*found->second, metadata["annotations"][kPowerAnnotation].AsString() != "off");
     CompleteNode(object, *found->second);
   }
 
@@ -228,7 +242,7 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
   void NodeDeleted(const std::string& name) {
     const auto found = nodes_.find(name);
     if (found == nodes_.end()) return;
-    found->second->kubelet->Stop();
+    Switch(*found->second, false);
     kubelets_.Remove(name);
     nodes_.erase(found);
     places_.Give(name);

@@ -141,7 +141,10 @@ InProcessServer::InProcessServer() : parts_(std::make_unique<Parts>()) {
   std::promise<Status> done;
   p.core.Post([&] {
     // The server that was recorded has no class of storage; a lab has kind's.
-    std::vector<api::Object> objects = lab::BootstrapObjects(lab::LabConfig());
+    std::vector<api::Object> objects = lab::SystemObjects();
+    for (api::Object& object : lab::FirstObjects(lab::LabConfig())) {
+      objects.push_back(std::move(object));
+    }
     std::erase_if(objects, [](const api::Object& o) { return o.kind() == "StorageClass"; });
     lab::Bootstrap(*p.admin, std::move(objects),
                    [&](Status status) { done.set_value(std::move(status)); });
