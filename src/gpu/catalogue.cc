@@ -227,12 +227,15 @@ std::vector<std::string> NearestModels(std::string_view name, size_t most) {
   for (const Model& m : Catalogue().models) {
     std::vector<std::string> names = m.aliases;
     names.push_back(m.id);
+    const size_t product = Distance(want, Fold(m.product));
     std::pair<size_t, std::string> best{want.size() / 2 + 1, ""};
     for (const std::string& n : names) {
       // A name that begins so is near whatever its length.
       const bool begins = want.size() >= 2 && Fold(n).starts_with(want);
       best = std::min(best, {begins ? 0 : Distance(want, Fold(n)), n});
     }
+    // Whoever writes a product's name means that model, which is named as the flags take it.
+    if (product < best.first) best = {product, m.id};
     if (!best.second.empty()) found.push_back(std::move(best));
   }
   std::ranges::sort(found);

@@ -119,6 +119,9 @@ TEST(FindModel, SuggestsTheNearest) {
   EXPECT_EQ(FindModel("voodoo2-with-glide").error().message,
             "unknown GPU model \"voodoo2-with-glide\"; `sextant models` lists them");
   EXPECT_TRUE(NearestModels(std::string(100000, 'x')).empty());
+  // By the product's name, as a ConfigMap of fake-gpu-operator has it.
+  EXPECT_EQ(NearestModels("NVIDIA-H100-80GB-HBM4", 1), std::vector<std::string>{"h100-sxm5-80gb"});
+  EXPECT_EQ(NearestModels("Tesla-V101-SXM2-16GB", 1), std::vector<std::string>{"v100-sxm2-16gb"});
 }
 
 TEST(SanitiseLabel, AsGfd) {

@@ -162,6 +162,61 @@ TEST_F(LabTest, ARestartBringsNothingBackThatWasDeleted) {
   EXPECT_TRUE(Has(kClusterRoles, "", "view"));
 }
 
+// Nothing becomes another model in silence: the pool says so, once, and names what was meant.
+TEST_F(LabTest, WhatIsWrongWithPoolsIsToldOnce) {
+  StartLab(1);
+  const std::string worker = "gpu-lab-worker";
+  const auto pool = [&] {
+    auto found = calls_->Get(client::kGpuPools, {"", "default"});
+    return found ? *found : Object();
+  };
+  const auto reason = [&] {
+    return std::string(pool()["status"]["conditions"].at(0)["reason"].AsString());
+  };
+  const auto warnings = [&](std::string_view about) {
+    std::vector<std::string> texts;
+    auto events = calls_->List(client::kCoreEvents, {.field_selector = "type=Warning"});
+    for (const Object& event : events ? events->items : std::vector<Object>()) {
+      if (event["involvedObject"]["kind"].AsString() != about) continue;
+      texts.push_back(fmt::format("{} x{}: {}", event["reason"].AsString(), event["count"].AsInt(1),
+                                  event["message"].AsString()));
+    }
+    return texts;
+  };
+  ASSERT_TRUE(lab_->WaitReady(std::chrono::seconds(20)));
+  EXPECT_EQ(reason(), "PoolReady");
+  CreateTopology("nodePools: {default: {gpuProduct: NVIDIA-L40X, gpuCount: 3}}");
+  Eventually("its cards", [&] { return Gpus(worker) == "3"; });
+  Eventually("the reason", [&] { return reason() == "UnknownModel"; });
+  EXPECT_EQ(pool()["status"]["conditions"].at(0)["status"].AsString(), "True");
+  EXPECT_NE(pool()["status"]["conditions"].at(0)["message"].AsString().find("did you mean l40s"),
+            std::string::npos);
+  Eventually("the event", [&] { return warnings("GPUPool").size() == 1; });
+  EXPECT_EQ(warnings("GPUPool").front().find("UnknownModel x1: unknown GPU model \"NVIDIA-L40X\""),
+            0u)
+      << warnings("GPUPool").front();
+  // A node's change is no news of its pool.
+  Merge(client::kNodes, {"", worker}, R"({"metadata":{"labels":{"a":"b"}}})");
+  Merge(client::kNodes, {"", worker},
+        R"({"metadata":{"labels":{"run.ai/simulated-gpu-node-pool":"defualt"}}})");
+  Eventually("no cards of a pool that there is not", [&] { return Gpus(worker) == "0"; });
+  Eventually("the node's event", [&] { return warnings("Node").size() == 1; });
+  EXPECT_EQ(warnings("Node").front(),
+            "GPUPoolNotFound x1: the node's label run.ai/simulated-gpu-node-pool names the GPUPool "
+            "\"defualt\", which is not there (did you mean \"default\"?)");
+  Merge(client::kNodes, {"", worker}, R"({"metadata":{"labels":{"a":"c"}}})");
+  Merge(client::kConfigMaps, {"default", std::string(kTopologyName)},
+        R"({"data":{"topology.yml":"nodePools: {default: {gpuCount: many}}"}})");
+  Eventually("the ConfigMap's event", [&] { return warnings("ConfigMap").size() == 1; });
+  Merge(client::kConfigMaps, {"default", std::string(kTopologyName)},
+        R"({"data":{"topology.yml":"nodePools: {default: {gpuProduct: NVIDIA-L40S}}"}})");
+  Eventually("all is well", [&] { return reason() == "PoolReady"; });
+  Merge(client::kGpuPools, {"", "default"}, R"({"spec":{"model":"l40x"}})");
+  Eventually("not ready", [&] { return reason() == "InvalidPool"; });
+  EXPECT_EQ(warnings("Node").size(), 1u);
+  EXPECT_EQ(warnings("Node").front().find("GPUPoolNotFound x1"), 0u);
+}
+
 // Labels are feature discovery's, not the device plugin's.
 TEST_F(LabTest, LabelsFollowTheCardsWithoutADevicePlugin) {
   StartLab(1);

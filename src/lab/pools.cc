@@ -7,7 +7,9 @@
 #include "api/json.h"
 #include "base/check.h"
 #include "base/log.h"
+#include "gpu/catalogue.h"
 #include "gpu/labels.h"
+#include "lab/known_names.h"
 
 namespace sextant::lab {
 namespace {
@@ -26,6 +28,14 @@ constexpr std::string_view kManager = "sextant-pools";
 constexpr std::string_view kProductAnnotation = "sextant.dev/product";
 constexpr std::string_view kMemoryAnnotation = "sextant.dev/memory-mib";
 constexpr std::string_view kSourceAnnotation = "sextant.dev/source";
+constexpr std::string_view kPoolReady = "PoolReady";
+
+// What a pool's condition Ready says.
+struct PoolState {
+  bool ready = false;
+  std::string_view reason;
+  std::string message;
+};
 
 host::MachineSpec MachineOfPool(Value spec) {
   host::MachineSpec machine;
@@ -207,6 +217,23 @@ Result<gpu::Inventory> CardsOfPool(const Object& pool, const std::string& cluste
   return gpu::BuildInventory(cards, cluster, node);
 }
 
+namespace {
+
+PoolState StateOf(const Object& pool, const std::string& cluster) {
+  if (auto cards = CardsOfPool(pool, cluster, "check"); !cards) {
+    return {false, "InvalidPool", cards.error().message};
+  }
+  const std::string_view product = pool["metadata"]["annotations"][kProductAnnotation].AsString();
+  if (product.empty()) return {true, kPoolReady, "the cards of this pool are simulated"};
+  auto model = gpu::FindModel(product);
+  return {true, "UnknownModel",
+          fmt::format("{}; the cards of this pool have that name, all else of them is {}'s",
+                      model ? fmt::format("gpuProduct \"{}\"", product) : model.error().message,
+                      pool["spec"]["model"].AsString())};
+}
+
+}  // namespace
+
 Pools::Pools(client::Client& client, client::SharedInformers& informers, MachineOf machines,
              PoolsOptions options)
     : client_(client),
@@ -217,6 +244,7 @@ Pools::Pools(client::Client& client, client::SharedInformers& informers, Machine
                          .field_selector = fmt::format("metadata.name={}", kTopologyName)})),
       machines_(std::move(machines)),
       options_(std::move(options)),
+      events_(client, {.component = std::string(kManager), .host = {}}),
       nodes_queue_(client.executor(), {.parallel = 16},
                    [this](const std::string& name, Done done) { SyncNode(name, std::move(done)); }),
       pools_queue_(client.executor(), {},
@@ -236,7 +264,21 @@ std::string Pools::PoolOf(const Object& node) const {
   return std::string(node["metadata"]["labels"][label_key_].AsString());
 }
 
+void Pools::Tell(const Object& about, std::string_view reason, std::string message) {
+  const std::string key = fmt::format("{}/{}/{}", about.kind(), about.ns(), about.name());
+  const auto told = told_.find(key);
+  if (message == (told == told_.end() ? "" : told->second)) return;
+  if (message.empty()) {
+    told_.erase(told);
+    return;
+  }
+  log::Warning("pools", "{}: {}", key, message);
+  events_.Warning(about, reason, message);
+  told_[key] = std::move(message);
+}
+
 void Pools::OnNode(const client::Change& change) {
+  if (change.deleted()) told_.erase(fmt::format("Node//{}", change.before.name()));
   const std::string before = change.added() ? "" : PoolOf(change.before);
   const std::string after = change.deleted() ? "" : PoolOf(change.after);
   nodes_queue_.Add(std::string(change.object().name()));
@@ -247,6 +289,7 @@ void Pools::OnNode(const client::Change& change) {
 
 void Pools::OnPool(const client::Change& change) {
   const std::string name(change.object().name());
+  if (change.deleted()) told_.erase(fmt::format("GPUPool//{}", name));
   pools_queue_.Add(name);
   // Found at the start: its ConfigMap may have gone meanwhile.
   if (change.added() && !SourceOf(change.after).name.empty()) {
@@ -257,7 +300,17 @@ void Pools::OnPool(const client::Change& change) {
   }
 }
 
-void Pools::OnTopology(const client::Change& change) { topologies_queue_.Add(change.name()); }
+void Pools::OnTopology(const client::Change& change) {
+  if (change.deleted()) told_.erase(fmt::format("ConfigMap/{}", change.name().ToString()));
+  topologies_queue_.Add(change.name());
+}
+
+std::string Pools::NoSuchPool(const std::string& name) const {
+  std::vector<std::string> names;
+  for (const Object& pool : pools_.List()) names.emplace_back(pool.name());
+  return fmt::format("the node's label {} names the GPUPool \"{}\", which is not there{}",
+                     label_key_, name, DidYouMean(name, names));
+}
 
 void Pools::SyncNode(const std::string& name, Done done) {
   host::SimulatedMachine* machine = machines_(name);
@@ -268,13 +321,10 @@ void Pools::SyncNode(const std::string& name, Done done) {
   if (!wanted.empty() && !pool && !pools_.synced()) return done(Fail(InternalError("not synced")));
   gpu::Inventory cards;
   if (pool) {
-    auto built = CardsOfPool(pool, options_.cluster, name);
-    if (built) {
-      cards = *std::move(built);
-    } else {
-      log::Warning("pools", "pool {} on node {}: {}", wanted, name, built.error().message);
-    }
+    // What is wrong with it stands at the pool itself.
+    if (auto built = CardsOfPool(pool, options_.cluster, name)) cards = *std::move(built);
   }
+  Tell(node, "GPUPoolNotFound", wanted.empty() || pool ? "" : NoSuchPool(wanted));
   machine->SetSpec(pool ? MachineOfPool(pool["spec"]) : host::MachineSpec());
   machine->SetCards(std::move(cards));
   PatchNode(node, pool, std::move(done));
@@ -313,15 +363,15 @@ void Pools::SyncPool(const std::string& name, Done done) {
   for (const Object& node : nodes_.List()) {
     if (PoolOf(node) == name) nodes.Append().SetString(node.name());
   }
-  auto cards = CardsOfPool(pool, options_.cluster, "check");
+  const PoolState state = StateOf(pool, options_.cluster);
+  Tell(pool, state.reason, state.reason == kPoolReady ? "" : state.message);
   Mut condition = status["conditions"].Append();
   condition.Set("type", "Ready");
-  condition.Set("status", cards ? "True" : "False");
-  condition.Set("reason", cards ? "PoolReady" : "InvalidPool");
-  condition.Set("message", cards ? std::string("the cards of this pool are simulated")
-                                 : cards.error().message);
+  condition.Set("status", state.ready ? "True" : "False");
+  condition.Set("reason", state.reason);
+  condition.Set("message", state.message);
   const Value old = pool["status"]["conditions"].at(0);
-  const bool same_state = old["status"].AsString() == (cards ? "True" : "False");
+  const bool same_state = old["status"].AsString() == (state.ready ? "True" : "False");
   condition.Set("lastTransitionTime", same_state && old["lastTransitionTime"]
                                           ? std::string(old["lastTransitionTime"].AsString())
                                           : FormatTime(client_.executor().clock().Now()));
@@ -358,11 +408,11 @@ void Pools::SyncTopology(const ObjectName& name, Done done) {
   if (!topologies_.synced() || !pools_.synced()) return done(Fail(InternalError("not synced")));
   const Object config = topologies_.Get(name);
   auto parsed = config ? ParseTopology(config["data"][kTopologyKey].AsString()) : Topology{};
-  if (!parsed) {  // as it was, until the text is mended
-    log::Warning("pools", "ConfigMap {}: {}: {}", name.ToString(), kTopologyKey,
-                 parsed.error().message);
-    return done({});
+  if (config) {
+    Tell(config, "InvalidTopology",
+         parsed ? "" : fmt::format("{}: {}", kTopologyKey, parsed.error().message));
   }
+  if (!parsed) return done({});  // as it was, until the text is mended
   FollowLabelKey();
   const std::vector<Object> left = Left(name, *parsed);
   // Another ConfigMap may name what this one gives up.

@@ -9,14 +9,18 @@
 //
 // What the controller writes: the simulated machines of this process; on nodes the labels that
 // node feature discovery and the GPU operator would set, zone and rack, and the taint where the
-// pool asks for it; the pools' status.
+// pool asks for it; the pools' status. What is wrong (a node's pool that there is not, a pool whose
+// model is not known, a ConfigMap that cannot be read) is told once, as a Warning event of that
+// object and one line of the log, and again only when it has changed.
 // Threads: everything on client.executor().
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
+#include "client/events.h"
 #include "client/informer.h"
 #include "client/work_queue.h"
 #include "host/machine.h"
@@ -66,7 +70,10 @@ class Pools {
   void PatchNode(const api::Object& node, const api::Object& pool, Done done);
   // The pools that this ConfigMap made and `topology` no longer names.
   std::vector<api::Object> Left(const client::ObjectName& source, const Topology& topology) const;
+  std::string NoSuchPool(const std::string& name) const;
   void FollowLabelKey();
+  // What is wrong with the object now; nothing where `message` is empty.
+  void Tell(const api::Object& about, std::string_view reason, std::string message);
 
   client::Client& client_;
   client::Informer& nodes_;
@@ -75,6 +82,8 @@ class Pools {
   const MachineOf machines_;
   const PoolsOptions options_;
   std::string label_key_{kPoolLabel};  // a topology may name another
+  client::EventRecorder events_;
+  std::map<std::string, std::string> told_;  // what is wrong, by "Kind/namespace/name"
   client::WorkQueue<std::string> nodes_queue_;
   client::WorkQueue<std::string> pools_queue_;
   client::WorkQueue<client::ObjectName> topologies_queue_;

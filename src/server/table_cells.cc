@@ -396,6 +396,12 @@ void StorageReclaim(Value o, Time, Mut out) {
 void StorageBinding(Value o, Time, Mut out) {
   out.SetString(o["volumeBindingMode"].AsString("Immediate"));
 }
+void PoolReady(Value o, Time, Mut out) {
+  out.SetString(api::FindBy(o["status"]["conditions"], "type", "Ready")["status"].AsString());
+}
+void PoolReason(Value o, Time, Mut out) {
+  out.SetString(api::FindBy(o["status"]["conditions"], "type", "Ready")["reason"].AsString());
+}
 void PoolNodes(Value o, Time, Mut out) {
   std::vector<std::string> names;
   for (Value node : o["status"]["nodes"].items()) names.emplace_back(node.AsString());

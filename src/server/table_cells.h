@@ -118,6 +118,8 @@ void PodTemplateLabels(api::Value, Time, api::Mut);
 void StorageName(api::Value, Time, api::Mut);
 void StorageReclaim(api::Value, Time, api::Mut);
 void StorageBinding(api::Value, Time, api::Mut);
+void PoolReady(api::Value, Time, api::Mut);
+void PoolReason(api::Value, Time, api::Mut);
 void PoolNodes(api::Value, Time, api::Mut);
 
 }  // namespace sextant::server::cells

@@ -314,6 +314,8 @@ constexpr Column kSextantGpupools[] = {
     {"Model", "string", "", 0, Text<kSpecModel>},
     {"Count", "integer", "", 0, Number<kSpecCount>},
     {"Allocation", "string", "", 0, Text<kSpecAllocation>},
+    {"Ready", "string", "", 0, PoolReady},
+    {"Reason", "string", "", 0, PoolReason},
     {"Nodes", "string", "", 0, PoolNodes},
     {"Age", "string", "", 0, Age<kMetadataCreationTimestamp>},
 };
