@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "api/document.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "lab/state.h"
@@ -57,12 +58,15 @@ int Start(const std::string& name, const std::string& wait);
 int List(Output output);
 int LabStatusOf(const std::string& name, Output output);
 int Kubeconfig(const std::string& name);
-int GetNodes(const std::string& name, Output output);
+// As the API shows them, of a lab that does not run as it was configured.
+std::vector<std::string> NodeNames(const lab::LabState& state, const lab::LabRecord& record);
+void Print(const api::Object& object);  // as JSON
 
 // kind's words beyond those.
 std::string KindName(const std::string& given);  // --name, else $KIND_CLUSTER_NAME, else "kind"
-int GetClusters();                               // names only, as kind prints them
-int GetAllNodes();
+int GetClusters(Output output);                  // names only, as kind prints them
+int GetClusterNodes(const std::string& name, bool all, Output output);
+int GetKubeconfig(const std::string& name);
 int DeleteCluster(const std::string& name, const std::string& kubeconfig);
 int DeleteClusters(const std::vector<std::string>& names, bool all, const std::string& kubeconfig);
 int ExportKubeconfig(const std::string& name, const std::string& kubeconfig);

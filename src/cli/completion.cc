@@ -14,7 +14,7 @@ constexpr char kBash[] = R"sh(_PROGRAM() {
   done
   case $prev in
     --name | -n) COMPREPLY=($(compgen -W "$(PROGRAM get clusters 2>/dev/null)" -- "$cur")); return ;;
-    --node) COMPREPLY=($(compgen -W "$(PROGRAM get nodes 2>/dev/null)" -- "$cur")); return ;;
+    --node) COMPREPLY=($(compgen -W "$(PROGRAM get nodes -A 2>/dev/null)" -- "$cur")); return ;;
     --config | --kubeconfig | --evidence) return ;;
   esac
   for ((i = ${#words[@]}; i >= 0; i--)); do
@@ -38,7 +38,7 @@ constexpr char kFish[] = R"sh(function __PROGRAM_words
 end
 complete -c PROGRAM -a '(__PROGRAM_words)'
 complete -c PROGRAM -l name -x -a '(PROGRAM get clusters 2>/dev/null)'
-complete -c PROGRAM -l node -x -a '(PROGRAM get nodes 2>/dev/null)'
+complete -c PROGRAM -l node -x -a '(PROGRAM get nodes -A 2>/dev/null)'
 )sh";
 
 void Print(std::string text, const std::string& program) {

@@ -1,11 +1,14 @@
 // Facts: models, version, and nvidia-smi as a node's host would show it.
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <thread>
 
 #include "api/json.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/version.h"
 #include "cli/commands.h"
 #include "cli/process.h"
@@ -59,36 +62,57 @@ int Version(Output output) {
   return 0;
 }
 
+namespace {
+
 // The node's cards follow from its pool, the lab's name and its own: the same function that the lab
 // itself uses makes them.
+Result<gpu::Inventory> CardsOf(client::Blocking& calls, const std::string& lab,
+                               const std::string& node_name) {
+  ASSIGN_OR_RETURN(const api::Object node, calls.Get(client::kNodes, {"", node_name}));
+  ASSIGN_OR_RETURN(const struct client::List topologies,
+                   calls.List(client::kConfigMaps, {.field_selector = fmt::format(
+                                                        "metadata.name={}", lab::kTopologyName)}));
+  const std::string key = lab::PoolLabelKey(topologies.items);
+  const std::string pool_name(node["metadata"]["labels"][key].AsString());
+  if (pool_name.empty()) return gpu::Inventory{};
+  ASSIGN_OR_RETURN(const api::Object pool, calls.Get(client::kGpuPools, {"", pool_name}));
+  return lab::CardsOfPool(pool, lab, node_name);
+}
+
+gpu::SmiTime SmiNow() {
+  const auto since = RealClock().Now().time_since_epoch();
+  const std::time_t now = std::chrono::duration_cast<std::chrono::seconds>(since).count();
+  gpu::SmiTime at;
+  ::localtime_r(&now, &at.local);
+  at.milliseconds =
+      static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(since).count() % 1000);
+  return at;
+}
+
+// To standard output, or to the file that -f names.
+Status Show(const gpu::SmiResult& result) {
+  if (!result.file.empty()) return WriteFileAtomic(result.file, result.out, 0644);
+  fmt::print("{}", result.out);
+  std::fflush(stdout);
+  return {};
+}
+
+}  // namespace
+
 int NvidiaSmi(const std::string& name, const std::string& node_name,
               const std::vector<std::string>& arguments) {
   auto state = FindLab(name);
   if (!state) return Report(state.error());
   auto session = Session::ToLab(*state);
   if (!session) return Report(session.error());
-  auto node = (*session)->calls().Get(client::kNodes, {"", node_name});
-  if (!node) return Report(node.error());
-  gpu::Inventory cards;
-  auto topologies = (*session)->calls().List(
-      client::kConfigMaps, {.field_selector = fmt::format("metadata.name={}", lab::kTopologyName)});
-  if (!topologies) return Report(topologies.error());
-  const std::string key = lab::PoolLabelKey(topologies->items);
-  const std::string pool_name((*node)["metadata"]["labels"][key].AsString());
-  if (!pool_name.empty()) {
-    auto pool = (*session)->calls().Get(client::kGpuPools, {"", pool_name});
-    if (!pool) return Report(pool.error());
-    auto built = lab::CardsOfPool(*pool, state->name(), node_name);
-    if (!built) return Report(built.error());
-    cards = *std::move(built);
+  while (true) {
+    auto cards = CardsOf((*session)->calls(), state->name(), node_name);
+    if (!cards) return Report(cards.error());
+    const gpu::SmiResult result = gpu::RunSmi(*cards, arguments, SmiNow());
+    if (auto shown = Show(result); !shown) return Report(shown.error());
+    if (result.loop_ms == 0 || result.code != 0) return result.code;
+    std::this_thread::sleep_for(std::chrono::milliseconds(result.loop_ms));
   }
-  const std::time_t now = std::chrono::system_clock::to_time_t(
-      std::chrono::time_point_cast<std::chrono::system_clock::duration>(RealClock().Now()));
-  gpu::SmiTime at;
-  ::localtime_r(&now, &at.local);
-  const gpu::SmiResult result = gpu::RunSmi(cards, arguments, at);
-  fmt::print("{}", result.out);
-  return result.code;
 }
 
 }  // namespace sextant::cli

@@ -63,6 +63,17 @@ Status CopyLogs(const lab::LabState& state, const fs::path& to) {
   return {};
 }
 
+void PrintNames(const std::vector<std::string>& names, Output output, std::string_view none) {
+  if (output == Output::kJson) {
+    api::Editor edit;
+    edit.Root().SetList();
+    for (const std::string& name : names) edit.Root().Append().SetString(name);
+    return Print(std::move(edit).Finish());
+  }
+  if (names.empty()) fmt::print(stderr, "{}\n", none);
+  for (const std::string& name : names) fmt::print("{}\n", name);
+}
+
 }  // namespace
 
 std::string KindName(const std::string& given) {
@@ -71,21 +82,46 @@ std::string KindName(const std::string& given) {
   return name && *name ? name : "kind";
 }
 
-int GetClusters() {
+int GetClusters(Output output) {
   auto names = lab::LabState::List();
   if (!names) return Report(names.error());
-  if (names->empty()) fmt::print(stderr, "No kind clusters found.\n");
-  for (const std::string& name : *names) fmt::print("{}\n", name);
+  PrintNames(*names, output, "No kind clusters found.");
   return 0;
 }
 
-int GetAllNodes() {
-  auto names = lab::LabState::List();
-  if (!names) return Report(names.error());
-  for (const std::string& name : *names) {
-    if (const int status = GetNodes(name, Output::kText); status != 0) return status;
+int GetClusterNodes(const std::string& given, bool all, Output output) {
+  auto there = lab::LabState::List();
+  if (!there) return Report(there.error());
+  const std::string one = KindName(given);
+  std::vector<std::string> nodes;
+  for (const std::string& name : *there) {
+    if (!all && name != one) continue;
+    auto state = lab::LabState::Of(name);
+    if (!state) return Report(state.error());
+    auto record = state->Read();
+    if (!record) return Report(record.error());
+    for (std::string& node : NodeNames(*state, *record)) nodes.push_back(std::move(node));
+  }
+  PrintNames(nodes, output,
+             all ? "No kind nodes for any cluster."
+                 : fmt::format("No kind nodes found for cluster {}.", Quote(one)));
+  if (nodes.empty() && !there->empty()) {
+    fmt::print(stderr, "There are the clusters {} (--name)\n", fmt::join(*there, ", "));
   }
   return 0;
+}
+
+int GetKubeconfig(const std::string& given) {
+  const std::string name = KindName(given);
+  auto state = lab::LabState::Of(name);
+  if (!state) return Report(state.error());
+  if (state->exists()) return Kubeconfig(name);
+  auto there = lab::LabState::List();
+  if (!there) return Report(there.error());
+  return Report(UsageError(fmt::format(
+      "could not locate any control plane nodes for cluster named '{}'. Use the --name option to "
+      "select a different cluster{}",
+      name, there->empty() ? "" : fmt::format("; there are {}", fmt::join(*there, ", ")))));
 }
 
 int DeleteCluster(const std::string& given, const std::string& kubeconfig) {
@@ -114,7 +150,7 @@ int DeleteClusters(const std::vector<std::string>& names, bool all, const std::s
 }
 
 int ExportKubeconfig(const std::string& name, const std::string& kubeconfig) {
-  auto state = FindLab(name);
+  auto state = FindLab(KindName(name));
   if (!state) return Report(state.error());
   auto record = state->Read();
   if (!record) return Report(record.error());
@@ -136,7 +172,7 @@ int ExportKubeconfig(const std::string& name, const std::string& kubeconfig) {
 }
 
 int ExportLogs(const std::string& name, const std::string& directory) {
-  auto state = FindLab(name);
+  auto state = FindLab(KindName(name));
   if (!state) return Report(state.error());
   std::string to = directory;
   if (to.empty()) {

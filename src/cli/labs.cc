@@ -18,11 +18,6 @@ namespace {
 constexpr size_t kMaxKubeconfig = 1 << 20;
 constexpr size_t kMaxNamed = 8;  // nodes in a line for a person
 
-void Print(const api::Object& object) {
-  fmt::print("{}",
-             api::ToJson(object.root(), {.indent = 2, .newline = true, .escape_html = false}));
-}
-
 // "a, b, c and 4998 more"
 std::string ShortList(const std::vector<std::string>& names) {
   const size_t shown = names.size() > kMaxNamed + 1 ? kMaxNamed : names.size();
@@ -30,6 +25,13 @@ std::string ShortList(const std::vector<std::string>& names) {
       "{}", fmt::join(names.begin(), names.begin() + static_cast<ptrdiff_t>(shown), ", "));
   if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);
   return text;
+}
+
+}  // namespace
+
+void Print(const api::Object& object) {
+  fmt::print("{}",
+             api::ToJson(object.root(), {.indent = 2, .newline = true, .escape_html = false}));
 }
 
 std::vector<std::string> NodeNames(const lab::LabState& state, const lab::LabRecord& record) {
@@ -43,8 +45,6 @@ std::vector<std::string> NodeNames(const lab::LabState& state, const lab::LabRec
   for (const lab::NodeConfig& node : record.config.nodes) names.push_back(node.name);
   return names;
 }
-
-}  // namespace
 
 int Down(const std::string& name, const std::string& kubeconfig, bool as_kind) {
   auto state = as_kind ? lab::LabState::Of(name) : FindLab(name);
@@ -172,21 +172,6 @@ int Kubeconfig(const std::string& name) {
   auto text = ReadFile(state->file("admin.kubeconfig"), kMaxKubeconfig);
   if (!text) return Report(text.error());
   fmt::print("{}", *text);
-  return 0;
-}
-
-int GetNodes(const std::string& name, Output output) {
-  auto state = FindLab(name);
-  if (!state) return Report(state.error());
-  auto record = state->Read();
-  if (!record) return Report(record.error());
-  api::Editor edit;
-  edit.Root().SetList();
-  for (const std::string& node : NodeNames(*state, *record)) {
-    edit.Root().Append().SetString(node);
-    if (output == Output::kText) fmt::print("{}\n", node);
-  }
-  if (output == Output::kJson) Print(std::move(edit).Finish());
   return 0;
 }
 

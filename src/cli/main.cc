@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 
@@ -54,6 +55,19 @@ CLI::App* Sub(CLI::App& app, const char* name, const char* help, Parsed& p,
   return sub;
 }
 
+CLI::Validator NumberUpTo(int most) {
+  return CLI::Validator(
+      [most](const std::string& text) {
+        int number = -1;
+        const char* end = text.data() + text.size();
+        const auto read = std::from_chars(text.data(), end, number);
+        const bool good =
+            read.ec == std::errc() && read.ptr == end && number >= 0 && number <= most;
+        return good ? "" : fmt::format("{}: must be a number from 0 to {}", text, most);
+      },
+      fmt::format("0 to {}", most));
+}
+
 void AddUpOptions(CLI::App& app, UpOptions& up) {
   app.add_option("--config", up.config_file, "a kind v1alpha4 file, - for standard input");
   app.add_option("--wait", up.wait, "wait until the nodes are Ready with their GPUs, e.g. 60s");
@@ -71,14 +85,14 @@ void DefineUp(CLI::App& app, Parsed& p) {
       ->check(CLI::IsMember({"plugin", "dra"}))
       ->capture_default_str();
   up->add_option("--nodes", p.up.nodes, "number of workers (default 2)")
-      ->check(CLI::Range(0, static_cast<int>(lab::kMaxNodes) - 1));
+      ->check(NumberUpTo(static_cast<int>(lab::kMaxNodes) - 1));
   up->add_option("--runtime", p.up.runtime, "how Pods run: processes up to 64 nodes (auto)")
       ->check(CLI::IsMember({"auto", "process", "simulated"}))
       ->capture_default_str();
   up->add_option("--context-name", p.up.context_name, "default: sextant-<name>");
   up->add_option("--listen", p.up.listen, "address of the API server (default 127.0.0.1)");
   up->add_option("--port", p.up.port, "port of the API server (default: a free one)")
-      ->check(CLI::Range(0, 65535));
+      ->check(NumberUpTo(65535));
   up->add_flag("--ephemeral", p.up.ephemeral, "keep the state in memory, gone with the process");
   up->add_flag("--foreground", p.up.foreground, "serve in this process until Ctrl-C");
 }
@@ -124,12 +138,11 @@ void AddKindName(CLI::App& app, std::string& name) {
 
 void DefineKindCreate(CLI::App& app, Parsed& p) {
   CLI::App* create = app.add_subcommand("create", "kind's words: create cluster");
-  create->require_subcommand(1)->fallthrough();
+  create->require_subcommand(1);
   CLI::App* cluster = Sub(*create, "cluster", "Create a cluster", p, [&p] {
     p.up.as_kind = true;
     return Up(p.up);
   });
-  cluster->fallthrough();
   AddKindName(*cluster, p.up.name);
   AddUpOptions(*cluster, p.up);
   cluster->add_option("--image", p.up.image,
@@ -140,14 +153,12 @@ void DefineKindCreate(CLI::App& app, Parsed& p) {
 
 void DefineKindDelete(CLI::App& app, Parsed& p) {
   CLI::App* remove = app.add_subcommand("delete", "kind's words: delete cluster, clusters");
-  remove->require_subcommand(1)->fallthrough();
+  remove->require_subcommand(1);
   CLI::App* one = Sub(*remove, "cluster", "Delete a cluster", p,
                       [&p] { return DeleteCluster(p.name, p.kubeconfig); });
-  one->fallthrough();
   AddKindName(*one, p.name);
   CLI::App* many = Sub(*remove, "clusters", "Delete the clusters named, or all", p,
                        [&p] { return DeleteClusters(p.rest, p.all, p.kubeconfig); });
-  many->fallthrough();
   many->add_option("names", p.rest, "names of clusters");
   many->add_flag("-A,--all", p.all, "all of them");
   for (CLI::App* sub : {one, many}) {
@@ -157,34 +168,32 @@ void DefineKindDelete(CLI::App& app, Parsed& p) {
 
 void DefineKindGet(CLI::App& app, Parsed& p) {
   CLI::App* get = app.add_subcommand("get", "kind's words: get clusters, nodes, kubeconfig");
-  get->require_subcommand(1)->fallthrough();
-  Sub(*get, "clusters", "List the clusters", p, [] { return GetClusters(); })->fallthrough();
+  get->require_subcommand(1);
+  CLI::App* clusters =
+      Sub(*get, "clusters", "List the clusters", p, [&p] { return GetClusters(p.form()); });
+  AddOutput(*clusters, p);
   CLI::App* nodes = Sub(*get, "nodes", "List a cluster's nodes", p,
-                        [&p] { return p.all ? GetAllNodes() : GetNodes(p.name, p.form()); });
-  nodes->fallthrough();
+                        [&p] { return GetClusterNodes(p.name, p.all, p.form()); });
   AddKindName(*nodes, p.name);
   nodes->add_flag("-A,--all-clusters", p.all, "of all clusters");
   AddOutput(*nodes, p);
   CLI::App* config = Sub(*get, "kubeconfig", "Print a cluster's kubeconfig", p, [&p] {
     return p.internal ? Refuse("get kubeconfig --internal: nodes are no containers with a network")
-                      : Kubeconfig(p.name);
+                      : GetKubeconfig(p.name);
   });
-  config->fallthrough();
   AddKindName(*config, p.name);
   config->add_flag("--internal", p.internal, "refused: a lab's nodes have no network of their own");
 }
 
 void DefineKindFiles(CLI::App& app, Parsed& p) {
   CLI::App* out = app.add_subcommand("export", "kind's words: export kubeconfig, logs");
-  out->require_subcommand(1)->fallthrough();
+  out->require_subcommand(1);
   CLI::App* config = Sub(*out, "kubeconfig", "Add a cluster's context to the kubeconfig", p,
                          [&p] { return ExportKubeconfig(p.name, p.kubeconfig); });
-  config->fallthrough();
   AddKindName(*config, p.name);
   config->add_option("--kubeconfig", p.kubeconfig, "kubeconfig file to add the context to");
   CLI::App* logs = Sub(*out, "logs", "Copy the logs of a cluster and its Pods", p,
                        [&p] { return ExportLogs(p.name, p.directory); });
-  logs->fallthrough();
   AddKindName(*logs, p.name);
   logs->add_option("directory", p.directory, "folder for them (default: a new one in /tmp)");
   CLI::App* build = app.add_subcommand("build", "kind's words: refused, nodes have no image");
@@ -193,11 +202,10 @@ void DefineKindFiles(CLI::App& app, Parsed& p) {
     return Refuse("build node-image: a lab's nodes have no image");
   })->allow_extras();
   CLI::App* load = app.add_subcommand("load", "kind's words: load docker-image, image-archive");
-  load->require_subcommand(1)->fallthrough();
+  load->require_subcommand(1);
   for (const char* what : {"docker-image", "image-archive"}) {
     CLI::App* sub =
         Sub(*load, what, "No effect: a lab pulls no images", p, [&p] { return Load(p.rest); });
-    sub->fallthrough();
     sub->add_option("images", p.rest, "images or archives")->required();
     AddKindName(*sub, p.name);
     sub->add_option("--nodes", p.node, "names of nodes, with commas");
@@ -229,7 +237,7 @@ void DefineInfo(CLI::App& app, const std::string& program, Parsed& p) {
   AddName(*smi, p);
   smi->add_option("--node", p.node, "name of the node")->required();
   smi->allow_extras();
-  smi->prefix_command();
+  smi->set_help_flag("--help", "show this text; -h shows nvidia-smi's own");
   CLI::App* completion = Sub(app, "completion", "Print a shell's completion script", p,
                              [&p, program] { return Completion(program, p.shell); });
   completion->add_option("shell", p.shell, "bash, zsh or fish")
@@ -254,6 +262,15 @@ void DefinePreflight(CLI::App& app, Parsed& p) {
   preflight->add_option("--reason", o.reason, "recorder: why nothing was executed");
   preflight->add_option("--evidence", o.evidence_directory, "folder of evidence files")
       ->capture_default_str();
+}
+
+// -q and -v may also stand behind a command. What nvidia-smi gets is its own.
+void FallThrough(CLI::App& app) {
+  for (CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (sub->get_name() == "nvidia-smi") continue;
+    sub->fallthrough();
+    FallThrough(*sub);
+  }
 }
 
 int Help(const CLI::App& app, const std::vector<std::string>& words) {
@@ -372,6 +389,7 @@ int Main(int argc, char** argv) {
   lab->group("");
   AddName(*lab, p);
   lab->add_option("--wait", p.wait);
+  FallThrough(app);
   if (argc == 1) {  // as kind and kubectl do
     fmt::print("{}", app.help());
     return 0;

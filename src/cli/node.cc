@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "api/names.h"
 #include "cli/commands.h"
 #include "cli/process.h"
 #include "cli/session.h"
@@ -30,6 +31,12 @@ api::Object Power(std::string_view state) {
 }  // namespace
 
 int Node(NodeAction action, const std::string& name, const std::string& node) {
+  if (action == NodeAction::kAdd && node.size() > api::kLabelValueMax) {
+    return Report(UsageError(fmt::format(
+        "node {}: a node's name is the value of its label kubernetes.io/hostname, at most {} "
+        "characters",
+        node, api::kLabelValueMax)));
+  }
   auto state = FindLab(name);
   if (!state) return Report(state.error());
   auto session = Session::ToLab(*state);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 
@@ -14,6 +15,7 @@
 #include "lab/known_names.h"
 #include "lab/pools.h"
 #include "lab/state.h"
+#include "net/io.h"
 
 namespace sextant::cli {
 namespace {
@@ -21,6 +23,7 @@ namespace {
 constexpr size_t kMaxConfig = 4 << 20;
 constexpr int kDefaultWorkers = 2;
 constexpr size_t kMaxNamed = 8;  // nodes in an error
+constexpr int kMaxGpus = 256;    // of one node
 constexpr Duration kLongestWait = std::chrono::hours(24);
 
 Result<std::string> ReadConfig(const std::string& path) {
@@ -51,10 +54,14 @@ Result<lab::PoolConfig> ParsePool(const std::string& text, const std::string& al
   const size_t colon = model.rfind(':');
   std::optional<int> count;
   if (colon != std::string::npos) {
-    count = std::atoi(model.c_str() + colon + 1);
-    if (*count < 0 || *count > 256 || (*count == 0 && model.substr(colon + 1) != "0")) {
-      return Fail(UsageError(fmt::format("--gpu-pool {}: the count must be from 0 to 256", text)));
+    int number = -1;
+    const char* end = model.data() + model.size();
+    const auto read = std::from_chars(model.data() + colon + 1, end, number);
+    if (read.ec != std::errc() || read.ptr != end || number < 0 || number > kMaxGpus) {
+      return Fail(UsageError(
+          fmt::format("--gpu-pool {}: the count must be a number from 0 to {}", text, kMaxGpus)));
     }
+    count = number;
     model.resize(colon);
   }
   auto found = gpu::FindModel(model);
@@ -63,6 +70,9 @@ Result<lab::PoolConfig> ParsePool(const std::string& text, const std::string& al
   pool.model = (*found)->id;
   pool.count = count.value_or((*found)->server.count > 0 ? (*found)->server.count : 8);
   pool.allocation = allocation;
+  if (auto good = lab::CheckPool(pool); !good) {
+    return Fail(UsageError(fmt::format("--gpu-pool {}: {}", text, good.error().message)));
+  }
   return pool;
 }
 
@@ -166,6 +176,7 @@ Result<lab::LabRecord> Settle(const UpOptions& options, std::vector<std::string>
   if (config.name.empty()) config.name = "gpu-lab";
   RETURN_IF_ERROR(lab::CheckLabName(config.name));
   lab::NameNodes(config);
+  RETURN_IF_ERROR(lab::CheckNodeNames(config));
   ASSIGN_OR_RETURN(config.runtime, ParseRuntime(options.runtime));
   RETURN_IF_ERROR(SettlePools(options, config, notices));
   std::string which = options.gpu_nodes;
@@ -175,6 +186,11 @@ Result<lab::LabRecord> Settle(const UpOptions& options, std::vector<std::string>
   const std::string pool = lab::FirstPools(config).front().name;
   RETURN_IF_ERROR(LabelNodes(which, pool, config));
   if (!options.listen.empty()) config.listen_address = options.listen;
+  if (!net::IsIpAddress(config.listen_address)) {
+    return Fail(UsageError(fmt::format(
+        "--listen {}: must be an IP address of this machine, or 0.0.0.0 for all of them",
+        config.listen_address)));
+  }
   if (options.port >= 0) config.port = options.port;
   record.ephemeral = options.ephemeral;
   record.kubeconfig = options.kubeconfig;

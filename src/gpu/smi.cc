@@ -8,6 +8,7 @@
 #include <charconv>
 #include <optional>
 
+#include "base/nearest.h"
 #include "gpu/smi_views.h"
 
 namespace sextant::gpu {
@@ -66,92 +67,138 @@ constexpr auto kCsvSwitches = std::to_array<CsvSwitch>({
     {"--query-remapped-rows", "--help-query-remapped-rows", CsvKind::kRemappedRows},
 });
 
-// Options and subcommands of the real program that simulated cards do not answer.
-constexpr auto kReal = std::to_array<std::string_view>({"-B",
-                                                        "--list-excluded-gpus",
-                                                        "-col",
-                                                        "--columns",
-                                                        "-u",
-                                                        "--unit",
-                                                        "--dtd",
-                                                        "--query-supported-clocks",
-                                                        "--help-query-supported-clocks",
-                                                        "-pm",
-                                                        "--persistence-mode",
-                                                        "-e",
-                                                        "--ecc-config",
-                                                        "-p",
-                                                        "--reset-ecc-errors",
-                                                        "-c",
-                                                        "--compute-mode",
-                                                        "--gom",
-                                                        "-r",
-                                                        "--gpu-reset",
-                                                        "-vm",
-                                                        "--virt-mode",
-                                                        "-lgc",
-                                                        "--lock-gpu-clocks",
-                                                        "-m",
-                                                        "--mode",
-                                                        "-rgc",
-                                                        "--reset-gpu-clocks",
-                                                        "-lmc",
-                                                        "--lock-memory-clocks",
-                                                        "-rmc",
-                                                        "--reset-memory-clocks",
-                                                        "-lmcd",
-                                                        "-rmcd",
-                                                        "-ac",
-                                                        "--applications-clocks",
-                                                        "-rac",
-                                                        "--reset-applications-clocks",
-                                                        "-pl",
-                                                        "--power-limit",
-                                                        "-sc",
-                                                        "--scope",
-                                                        "-cc",
-                                                        "--cuda-clocks",
-                                                        "-am",
-                                                        "--accounting-mode",
-                                                        "-caa",
-                                                        "--clear-accounted-apps",
-                                                        "--auto-boost-default",
-                                                        "--auto-boost-permission",
-                                                        "-mig",
-                                                        "--multi-instance-gpu",
-                                                        "-gtt",
-                                                        "--gpu-target-temp",
-                                                        "-den",
-                                                        "--dram-encryption",
-                                                        "--set-hostname",
-                                                        "--get-hostname",
-                                                        "-eow",
-                                                        "--error-on-warning",
-                                                        "-t",
-                                                        "--toggle-led",
-                                                        "--debug",
-                                                        "dmon",
-                                                        "daemon",
-                                                        "replay",
-                                                        "pmon",
-                                                        "drain",
-                                                        "c2c",
-                                                        "clocks",
-                                                        "encodersessions",
-                                                        "fbcsessions",
-                                                        "vgpu",
-                                                        "compute-policy",
-                                                        "boost-slider",
-                                                        "power-hint",
-                                                        "base-clocks",
-                                                        "conf-compute",
-                                                        "gpm",
-                                                        "pci",
-                                                        "power-smoothing",
-                                                        "power-profiles",
-                                                        "rusd",
-                                                        "prm",
-                                                        "soc"});
+// Options and subcommands of the real program that are not simulated: what shows, and what changes.
+constexpr auto kShowing = std::to_array<std::string_view>({"-B",
+                                                           "--list-excluded-gpus",
+                                                           "-col",
+                                                           "--columns",
+                                                           "-u",
+                                                           "--unit",
+                                                           "--dtd",
+                                                           "--query-supported-clocks",
+                                                           "--help-query-supported-clocks",
+                                                           "--get-hostname",
+                                                           "-eow",
+                                                           "--error-on-warning",
+                                                           "--debug",
+                                                           "dmon",
+                                                           "daemon",
+                                                           "replay",
+                                                           "pmon",
+                                                           "c2c",
+                                                           "clocks",
+                                                           "encodersessions",
+                                                           "fbcsessions",
+                                                           "vgpu",
+                                                           "gpm",
+                                                           "pci",
+                                                           "rusd",
+                                                           "prm",
+                                                           "soc"});
+constexpr auto kChanging = std::to_array<std::string_view>({"-pm",
+                                                            "--persistence-mode",
+                                                            "-e",
+                                                            "--ecc-config",
+                                                            "-p",
+                                                            "--reset-ecc-errors",
+                                                            "-c",
+                                                            "--compute-mode",
+                                                            "--gom",
+                                                            "-r",
+                                                            "--gpu-reset",
+                                                            "-vm",
+                                                            "--virt-mode",
+                                                            "-lgc",
+                                                            "--lock-gpu-clocks",
+                                                            "-m",
+                                                            "--mode",
+                                                            "-rgc",
+                                                            "--reset-gpu-clocks",
+                                                            "-lmc",
+                                                            "--lock-memory-clocks",
+                                                            "-rmc",
+                                                            "--reset-memory-clocks",
+                                                            "-lmcd",
+                                                            "-rmcd",
+                                                            "-ac",
+                                                            "--applications-clocks",
+                                                            "-rac",
+                                                            "--reset-applications-clocks",
+                                                            "-pl",
+                                                            "--power-limit",
+                                                            "-sc",
+                                                            "--scope",
+                                                            "-cc",
+                                                            "--cuda-clocks",
+                                                            "-am",
+                                                            "--accounting-mode",
+                                                            "-caa",
+                                                            "--clear-accounted-apps",
+                                                            "--auto-boost-default",
+                                                            "--auto-boost-permission",
+                                                            "-mig",
+                                                            "--multi-instance-gpu",
+                                                            "-gtt",
+                                                            "--gpu-target-temp",
+                                                            "-den",
+                                                            "--dram-encryption",
+                                                            "--set-hostname",
+                                                            "-t",
+                                                            "--toggle-led",
+                                                            "drain",
+                                                            "compute-policy",
+                                                            "boost-slider",
+                                                            "power-hint",
+                                                            "base-clocks",
+                                                            "conf-compute",
+                                                            "power-smoothing",
+                                                            "power-profiles"});
+// The long names that this program answers.
+constexpr auto kAnswered = std::to_array<std::string_view>({"--help",
+                                                            "--list-gpus",
+                                                            "--query",
+                                                            "--xml-format",
+                                                            "--version",
+                                                            "--id",
+                                                            "--display",
+                                                            "--filename",
+                                                            "--loop",
+                                                            "--loop-ms",
+                                                            "--format",
+                                                            "--query-gpu",
+                                                            "--help-query-gpu",
+                                                            "--query-compute-apps",
+                                                            "--help-query-compute-apps",
+                                                            "--query-accounted-apps",
+                                                            "--query-retired-pages",
+                                                            "--query-remapped-rows",
+                                                            "topo",
+                                                            "nvlink",
+                                                            "mig"});
+
+// Why an argument that is none of this program's is refused.
+Refusal Unknown(std::string_view arg) {
+  const std::string_view name = arg.substr(0, arg.find('='));
+  if (std::ranges::find(kChanging, name) != kChanging.end()) {
+    return {fmt::format("\"{}\" is not available on simulated GPUs: change the pool or the card "
+                        "through the lab instead.\n",
+                        name),
+            kNotSupported};
+  }
+  if (std::ranges::find(kShowing, name) != kShowing.end()) {
+    return {fmt::format("\"{}\" is not available on simulated GPUs: the table, -q and --query-gpu, "
+                        "with -l again and again, are.\n",
+                        name),
+            kNotSupported};
+  }
+  std::vector<std::string> names(kAnswered.begin(), kAnswered.end());
+  names.insert(names.end(), kShowing.begin(), kShowing.end());
+  names.insert(names.end(), kChanging.begin(), kChanging.end());
+  const std::string nearest = name.size() > 2 ? Nearest(name, names) : "";
+  return {fmt::format("ERROR: Option {} is not recognized. {}\n{}\n", arg, kSeeHelp,
+                      nearest.empty() ? "" : fmt::format("Did you mean {}?\n", nearest)),
+          kBadArgument};
+}
 
 class Parser {
  public:
@@ -252,14 +299,7 @@ class Parser {
       Done done = Loop(arg, seconds);
       if (!done || *done) return done;
     }
-    const std::string_view name = std::string_view(arg).substr(0, arg.find('='));
-    if (std::ranges::find(kReal, name) != kReal.end()) {
-      return Refuse(fmt::format("\"{}\" is not available on simulated GPUs: change the pool or the "
-                                "card through the lab instead.\n",
-                                name),
-                    kNotSupported);
-    }
-    return Refuse(fmt::format("ERROR: Option {} is not recognized. {}\n\n", arg, kSeeHelp));
+    return std::unexpected(Unknown(arg));
   }
 
   Done Loop(const std::string& arg, bool seconds) {

@@ -195,9 +195,15 @@ TEST(RunSmi, RefusesAsTheRealOne) {
       {"-i 1", 6, "No devices were found\n"},
       {"-i GPU-unknown -L", 6, "No devices were found\n"},
       {"mig -lgi", 6, "No MIG-enabled devices found.\n"},
-      {"dmon", 3,
-       "\"dmon\" is not available on simulated GPUs: change the pool or the card through the lab "
+      {"-pl 300", 3,
+       "\"-pl\" is not available on simulated GPUs: change the pool or the card through the lab "
        "instead.\n"},
+      {"dmon -s u -c 5", 3,
+       "\"dmon\" is not available on simulated GPUs: the table, -q and --query-gpu, with -l again "
+       "and again, are.\n"},
+      {"--qurey-gpu=name --format=csv", 2,
+       "ERROR: Option --qurey-gpu=name is not recognized. Please run 'nvidia-smi -h' for help.\n"
+       "Did you mean --query-gpu?\n\n"},
       {"topo -p", 3, "\"topo -p\" is not available on simulated GPUs.\n"},
   };
   for (const auto& c : cases) {

@@ -6,11 +6,14 @@
 #include <array>
 
 #include "api/json.h"
+#include "api/names.h"
 #include "api/schema.h"
 #include "api/yaml.h"
 #include "base/version.h"
 #include "gpu/catalogue.h"
 #include "lab/known_names.h"
+#include "lab/pools.h"
+#include "net/io.h"
 #include "server/admission.h"
 #include "server/served.h"
 
@@ -106,8 +109,8 @@ class Reader {
     PoolConfig pool;
     const Value spec = root["spec"];
     RETURN_IF_ERROR(CheckFields(
-        root,
-        *api::Registry::Builtin().FindKind({"sextant.dev", "v1alpha1"}, "GPUPool")->message, ""));
+        root, *api::Registry::Builtin().FindKind({"sextant.dev", "v1alpha1"}, "GPUPool")->message,
+        ""));
     pool.name = root["metadata"]["name"].AsString();
     if (pool.name.empty()) return Wrong(root, "GPUPool: metadata.name is missing");
     auto model = gpu::FindModel(spec["model"].AsString());
@@ -116,12 +119,27 @@ class Reader {
     pool.count = static_cast<int>(spec["count"].AsInt(pool.count));
     pool.allocation = spec["allocation"].AsString("plugin");
     pool.spec = api::ToJson(spec);
+    if (auto good = CheckPool(pool); !good) {
+      return Wrong(FieldIn(root, good.error().causes.front().field), good.error().message);
+    }
     return pool;
   }
 
  private:
   std::unexpected<Error> Wrong(Value at, std::string_view what) const {
     return Fail(UsageError(fmt::format("{}:{}: {}", file_, document_.PlaceOf(at).line, what)));
+  }
+
+  // What stands at "spec.node.cpu", as far down as there is something.
+  static Value FieldIn(Value at, std::string_view path) {
+    while (!path.empty()) {
+      const size_t dot = std::min(path.find('.'), path.size());
+      const Value next = at[path.substr(0, dot)];
+      if (next.IsAbsent()) break;
+      at = next;
+      path.remove_prefix(std::min(path.size(), dot + 1));
+    }
+    return at;
   }
 
   template <size_t N>
@@ -181,8 +199,12 @@ class Reader {
 
   Status ReadNetworking(Value networking) {
     RETURN_IF_ERROR(CheckKeys(networking, "networking.", kNetworkingKeys));
-    if (networking["apiServerAddress"]) {
-      out_.config.listen_address = networking["apiServerAddress"].AsString();
+    if (const Value address = networking["apiServerAddress"]) {
+      out_.config.listen_address = address.AsString();
+      if (!net::IsIpAddress(out_.config.listen_address)) {
+        return Wrong(address, fmt::format("networking.apiServerAddress: \"{}\" is no IP address",
+                                          out_.config.listen_address));
+      }
     }
     const int64_t port = networking["apiServerPort"].AsInt();
     if (port < -1 || port > 65535) {
@@ -273,12 +295,17 @@ class Reader {
     }
     if (name == "node-labels" && node) {
       return ReadPairs(at, name, value, [&](std::string_view key, std::string_view label) {
-        node->labels[std::string(key)] = label;
-        return Status();
+        return SetLabel(at, key, label, *node);
       });
     }
     if (name == "enable-admission-plugins") return EnablePlugins(at, value);
     return Wrong(at, fmt::format("kubeadmConfigPatches: the argument --{} is not supported", name));
+  }
+
+  Status SetLabel(Value at, std::string_view key, std::string_view value, NodeConfig& node) {
+    if (auto good = CheckNodeLabel(key, value); !good) return Wrong(at, good.error().message);
+    node.labels[std::string(key)] = value;
+    return {};
   }
 
   Status EnablePlugins(Value at, std::string_view names) {
@@ -361,7 +388,10 @@ class Reader {
       out.image = node["image"].AsString();
       RETURN_IF_ERROR(CheckImage(node["image"]));
       for (auto [key, value] : node["labels"].members()) {
-        out.labels[std::string(key)] = value.AsString();
+        if (value.kind() != api::Kind::kString) {
+          return Wrong(value, fmt::format("labels: {} must be a string: put it in quotes", key));
+        }
+        RETURN_IF_ERROR(SetLabel(value, key, value.AsString(), out));
       }
       RETURN_IF_ERROR(ReadKubeadm(node["kubeadmConfigPatches"], &out));
       out_.config.nodes.push_back(std::move(out));
@@ -440,6 +470,41 @@ Status CheckNodeImage(std::string_view image) {
   if (minor == std::to_string(version::kKubernetesMinor)) return {};
   return Fail(UsageError(
       fmt::format("this lab is Kubernetes 1.{}, not 1.{}", version::kKubernetesMinor, minor)));
+}
+
+Status CheckNodeLabel(std::string_view key, std::string_view value) {
+  for (const auto& [what, complaints] :
+       {std::pair{"key", api::IsQualifiedName(key)}, {"value", api::IsLabelValue(value)}}) {
+    if (complaints.empty()) continue;
+    return Fail(UsageError(fmt::format("label {}={}: the {} is not valid: {}", key, value, what,
+                                       fmt::join(complaints, "; "))));
+  }
+  if (server::KubeletMaySetLabel(key)) return {};
+  // ValidateKubeletFlags, cmd/kubelet/app/options/options.go, and NodeRestriction.
+  return Fail(UsageError(fmt::format(
+      "label {}: a kubelet may not give its node a label of kubernetes.io or k8s.io other than "
+      "kubelet.kubernetes.io/..., node.kubernetes.io/... and the well-known ones; put it on the "
+      "running lab's node with kubectl label",
+      key)));
+}
+
+Status CheckNodeNames(const LabConfig& config) {
+  for (const NodeConfig& node : config.nodes) {
+    if (node.name.size() > api::kLabelValueMax) {
+      return Fail(UsageError(fmt::format(
+          "'{}' is not a valid cluster name: it may have {} characters here, so that the name of "
+          "its node {} (the value of the label kubernetes.io/hostname) has at most {}",
+          config.name, config.name.size() - (node.name.size() - api::kLabelValueMax), node.name,
+          api::kLabelValueMax)));
+    }
+    if (auto complaints = api::IsDns1123Subdomain(node.name); !complaints.empty()) {
+      return Fail(
+          UsageError(fmt::format("'{}' is not a valid cluster name: no node can be called "
+                                 "{}: {}",
+                                 config.name, node.name, complaints.front())));
+    }
+  }
+  return {};
 }
 
 void NameNodes(LabConfig& config) {

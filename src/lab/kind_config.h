@@ -31,4 +31,11 @@ Status CheckNodeImage(std::string_view image);
 // Call after the cluster's name is settled.
 void NameNodes(LabConfig& config);
 
+// Whether nodes of these names can register: a name is a DNS subdomain and the value of the label
+// kubernetes.io/hostname. The Error says what of the cluster's name is wrong.
+Status CheckNodeNames(const LabConfig& config);
+
+// Whether a kubelet may register with this label; the Error says why not.
+Status CheckNodeLabel(std::string_view key, std::string_view value);
+
 }  // namespace sextant::lab

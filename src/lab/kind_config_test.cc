@@ -54,6 +54,74 @@ TEST(KindConfigTest, RefusesByNameAndLine) {
   }
 }
 
+// What would keep a node from registering is found before anything is made.
+TEST(KindConfigTest, RefusesWhatNodesCannotRegisterWith) {
+  const std::string node = "nodes:\n- role: control-plane\n  labels:\n    ";
+  const std::string patch =
+      "nodes:\n- role: control-plane\n  kubeadmConfigPatches:\n  - |\n"
+      "    kind: InitConfiguration\n    nodeRegistration:\n      kubeletExtraArgs:\n"
+      "        node-labels: ";
+  const std::vector<Refusal> cases = {
+      {node + "\"a b\": c\n", "f.yaml:6: label a b=c: the key is not valid: "},
+      {node + "a: \"b c\"\n", "f.yaml:6: label a=b c: the value is not valid: "},
+      {node + "a: 1\n", "f.yaml:6: labels: a must be a string: put it in quotes"},
+      {node + "ok: x\n    kubernetes.io/x: z1\n",
+       "f.yaml:7: label kubernetes.io/x: a kubelet may not give its node a label of kubernetes.io"},
+      {patch + "node-role.kubernetes.io/gpu=\n",
+       "f.yaml:6: label node-role.kubernetes.io/gpu: a kubelet may not"},
+      {patch + "a=" + std::string(64, 'b') + "\n", "f.yaml:6: label a="},
+      {"networking:\n  apiServerAddress: here\n",
+       "f.yaml:4: networking.apiServerAddress: \"here\" is no IP address"},
+      {"---\nkind: GPUPool\napiVersion: sextant.dev/v1alpha1\nmetadata: {name: A_b}\n"
+       "spec:\n  model: l4\n",
+       "f.yaml:6: GPUPool A_b: metadata.name: Invalid value: \"A_b\""},
+      {"---\nkind: GPUPool\napiVersion: sextant.dev/v1alpha1\nmetadata: {name: b}\n"
+       "spec:\n  model: l4\n  count: 70000\n",
+       "f.yaml:9: GPUPool b: spec.count: Invalid value: 70000"},
+  };
+  for (const Refusal& one : cases) {
+    auto file = ReadKindFile(kHead + one.text, "f.yaml");
+    ASSERT_FALSE(file) << one.text;
+    EXPECT_EQ(file.error().message.substr(0, one.error.size()), one.error);
+  }
+  const std::string good = node + "node.kubernetes.io/x: z1\n    topology.kubernetes.io/zone: z1\n";
+  EXPECT_TRUE(ReadKindFile(kHead + good, "f.yaml"));
+}
+
+TEST(KindConfigTest, TheKindIsNamedWithItsLine) {
+  const std::vector<Refusal> cases = {
+      {"# a\n\nkind: Clusters\napiVersion: kind.x-k8s.io/v1alpha4\n",
+       "f.yaml:3: kind: must be Cluster"},
+      {"# a\napiVersion: kind.x-k8s.io/v1alpha4\n", "f.yaml:2: kind: must be Cluster"},
+      {"---\n\napiVersion: v1\nkind: Cluster\n",
+       "f.yaml:3: apiVersion: must be kind.x-k8s.io/v1alpha4"}};
+  for (const Refusal& one : cases) {
+    auto file = ReadKindFile(one.text, "f.yaml");
+    ASSERT_FALSE(file) << one.text;
+    EXPECT_EQ(file.error().message, one.error);
+  }
+}
+
+TEST(KindConfigTest, NodesOfTheseNamesCanRegister) {
+  const auto check = [](const std::string& name, int workers) {
+    LabConfig config{.name = name, .nodes = {{.control_plane = true}}};
+    for (int i = 0; i < workers; ++i) config.nodes.push_back({});
+    NameNodes(config);
+    return CheckNodeNames(config);
+  };
+  EXPECT_TRUE(check("a.b", 2));
+  EXPECT_TRUE(check(std::string(49, 'a'), 2)) << "with -control-plane 63 characters";
+  const Status long_name = check(std::string(50, 'a'), 2);
+  ASSERT_FALSE(long_name);
+  EXPECT_NE(long_name.error().message.find("it may have 49 characters here"), std::string::npos)
+      << long_name.error().message;
+  for (const char* bad : {"a..b", "a.", "a.-b"}) {
+    const Status refused = check(bad, 0);
+    ASSERT_FALSE(refused) << bad;
+    EXPECT_NE(refused.error().message.find("no node can be called"), std::string::npos);
+  }
+}
+
 TEST(KindConfigTest, PoolsStandBesideTheCluster) {
   const std::string cluster = std::string(kHead) + "---\n";
   const std::string head = "kind: GPUPool\napiVersion: sextant.dev/v1alpha1\n";

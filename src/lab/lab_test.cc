@@ -281,15 +281,31 @@ TEST_F(LabTest, ALabOfOneNodeRunsPodsOnIt) {
   });
 }
 
+TEST_F(LabTest, ANodeThatCouldNotRegisterIsToldSo) {
+  StartLab(0);
+  const std::string name(64, 'n');
+  auto made =
+      calls_->Create(client::kNodes, {"", ""},
+                     Json(fmt::format(R"({{"metadata":{{"name":"{}","labels":{{"{}":"true"}}}}}})",
+                                      name, kSimulatedLabel)));
+  ASSERT_TRUE(made) << made.error().message;
+  Eventually("its event", [&] {
+    auto events = calls_->List(client::kCoreEvents, {.field_selector = "reason=InvalidNodeName"});
+    return events && events->items.size() == 1 &&
+           events->items[0]["involvedObject"]["name"].AsString() == name;
+  });
+}
+
 // Addresses are never two nodes', and the API server reaches a node that came later.
 TEST_F(LabTest, AddedNodesAreNodesOfTheirOwn) {
   StartLab(1);
   ASSERT_TRUE(lab_->WaitReady(std::chrono::seconds(20)));
   const auto add = [&](const std::string& name) {
-    auto made = calls_->Create(
-        client::kNodes, {"", ""},
-        Json(fmt::format(R"({{"metadata":{{"name":"{}","labels":{{"{}":"true"}}}}}})", name,
-                         kSimulatedLabel)));
+    auto made =
+        calls_->Create(client::kNodes, {"", ""},
+                       Json(fmt::format(R"({{"metadata":{{"name":"{}","labels":{{"{}":"true",
+                         "node-role.kubernetes.io/gpu":""}}}}}})",
+                                        name, kSimulatedLabel)));
     ASSERT_TRUE(made) << made.error().message;
     Eventually(name, [&] { return !Node(name)["spec"]["podCIDR"].AsString().empty(); });
     Eventually("its kubelet's labels", [&] {

@@ -4,11 +4,14 @@
 
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "agent/feature_discovery.h"
 #include "agent/node_agent.h"
+#include "api/names.h"
 #include "base/log.h"
 #include "base/version.h"
+#include "client/events.h"
 #include "kubelet/kubelet.h"
 #include "kubelet/kubelet_server.h"
 #include "kubelet/process_runtime.h"
@@ -69,6 +72,8 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
     node_informers_ = std::make_unique<client::SharedInformers>(*node_client_);
     feed_ = std::make_unique<kubelet::NodeFeed>(*node_informers_);
     agent_client_ = api.Client(AgentUser(), parts_.core);
+    events_ = std::make_unique<client::EventRecorder>(
+        informers.client(), client::EventSource{.component = "sextant-lab", .host = {}});
     nodes_watch_ =
         informers.For({.gvr = client::kNodes}).Subscribe([this](const client::Change& c) {
           c.deleted() ? NodeDeleted(std::string(c.before.name())) : NodeSeen(c.after);
@@ -78,6 +83,7 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
 
   void Stop() override {
     nodes_watch_.reset();
+    events_.reset();
     for (auto& [name, node] : nodes_) {
       Switch(*node, false);
       kubelets_.Remove(name);
@@ -219,18 +225,27 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
         std::make_unique<agent::FeatureDiscovery>(*agent_client_, node.machine, node.name);
   }
 
+  // A kubelet could not give its node the label of its host's name; told once.
+  bool CanRegister(const Object& node) {
+    if (node.name().size() <= api::kLabelValueMax) return true;
+    if (!refused_.insert(std::string(node.uid())).second) return false;
+    const std::string why = fmt::format(
+        "no machine is run for this node: its name is the value of its label "
+        "kubernetes.io/hostname, at most {} characters",
+        api::kLabelValueMax);
+    log::Warning("lab", "node {}: {}", node.name(), why);
+    events_->Warning(node, "InvalidNodeName", why);
+    return false;
+  }
+
   // A node that was added through the API, or switched on or off.
   void NodeSeen(const Object& object) {
     const std::string name(object.name());
     const Value metadata = object["metadata"];
     if (!nodes_.contains(name)) {
-      if (metadata["labels"][kSimulatedLabel].AsString() != "true") return;
-      NodeConfig config;
-      config.name = name;
-      for (auto [key, value] : metadata["labels"].members()) {
-        config.labels[std::string(key)] = value.AsString();
-      }
-      AddNode(config, object["spec"]["podCIDR"].AsString());
+      if (metadata["labels"][kSimulatedLabel].AsString() != "true" || !CanRegister(object)) return;
+      // Its labels stand in the Node: not all of them are such that a kubelet could bring along.
+      AddNode({.name = name}, object["spec"]["podCIDR"].AsString());
     }
     const auto found = nodes_.find(name);
     if (found == nodes_.end()) return;
@@ -302,6 +317,8 @@ class SimulatedNodes : public NodeSet, public kubelet::Components {
   std::unique_ptr<client::SharedInformers> node_informers_;
   std::unique_ptr<kubelet::NodeFeed> feed_;
   std::unique_ptr<client::Client> agent_client_;
+  std::unique_ptr<client::EventRecorder> events_;
+  std::set<std::string> refused_;  // uids of nodes that no machine is run for
   std::unique_ptr<client::Subscription> nodes_watch_;
   std::map<std::string, std::unique_ptr<Node>> nodes_;  // core loop
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "api/json.h"
+#include "api/names.h"
+#include "api/rules.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "gpu/catalogue.h"
@@ -193,6 +195,28 @@ Object PoolObject(const PoolConfig& pool) {
   root["spec"].Set("count", pool.count);
   root["spec"].Set("allocation", pool.allocation);
   return std::move(edit).Finish();
+}
+
+Status CheckPool(const PoolConfig& pool) {
+  const api::Resource* resource =
+      api::Registry::Builtin().FindKind({"sextant.dev", "v1alpha1"}, "GPUPool");
+  CHECK(resource != nullptr);
+  const api::Rules& rules = api::RulesFor(*resource);
+  Editor edit(PoolObject(pool));
+  if (rules.set_defaults) rules.set_defaults(edit.Root());
+  const Object object = std::move(edit).Finish();
+  api::FieldErrors errors;
+  api::ValidateObjectMeta(object["metadata"], resource->namespaced, rules, errors);
+  for (std::string& why : api::IsLabelValue(pool.name)) {
+    errors.InvalidText("metadata.name", pool.name, std::move(why));
+  }
+  rules.validate(object.root(), errors);
+  if (errors.empty()) return {};
+  const Cause& first = errors.causes().front();
+  Error error =
+      UsageError(fmt::format("GPUPool {}: {}: {}", pool.name, first.field, first.message));
+  error.causes = {first};
+  return Fail(std::move(error));
 }
 
 std::string PoolLabelKey(const std::vector<Object>& topologies) {

@@ -37,6 +37,9 @@ struct PoolsOptions {
 };
 
 api::Object PoolObject(const PoolConfig& pool);
+// Whether the API server will take such a pool, and nodes can carry its name as a label. The Error
+// names the field, also as its first cause.
+Status CheckPool(const PoolConfig& pool);
 
 // The key of the label that names a node's pool: the usual one unless a ConfigMap `topology` of
 // these says another.

@@ -199,10 +199,15 @@ Status CheckLabName(const std::string& name) {
   const auto good = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '-';
   };
-  if (name.empty() || name.size() > kMaxName || !std::all_of(name.begin(), name.end(), good) ||
-      name.front() == '.' || name.front() == '-') {
+  if (name.empty() || !std::all_of(name.begin(), name.end(), good)) {
     return Fail(UsageError(fmt::format(
         "'{}' is not a valid cluster name, cluster names must match `^[a-z0-9.-]+$`", name)));
+  }
+  if (name.size() > kMaxName || name.front() == '.' || name.front() == '-') {
+    return Fail(
+        UsageError(fmt::format("'{}' is not a valid cluster name, cluster names begin with "
+                               "a letter or a digit and have at most {} characters",
+                               name, kMaxName)));
   }
   return {};
 }

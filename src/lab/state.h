@@ -37,7 +37,8 @@ struct LabStatus {
 };
 
 Result<std::string> StateHome();
-// Cluster names as kind takes them: [a-z0-9.-]+.
+// Cluster names as kind takes them: [a-z0-9.-]+. Of such a name a lab can be found; whether one can
+// be made is CheckNodeNames' to say.
 Status CheckLabName(const std::string& name);
 
 class LabState {

@@ -88,6 +88,10 @@ TEST_F(StateTest, NamesAreKinds) {
   for (const char* good : {"gpu-lab", "a", "k3s", "a.b"}) EXPECT_TRUE(CheckLabName(good)) << good;
   for (const char* bad : {"", "A", "a/b", "..", "-a", "a b"})
     EXPECT_FALSE(CheckLabName(bad)) << bad;
+  EXPECT_NE(CheckLabName("A").error().message.find("must match `^[a-z0-9.-]+$`"),
+            std::string::npos);
+  EXPECT_NE(CheckLabName("-a").error().message.find("begin with a letter or a digit"),
+            std::string::npos);
 }
 
 TEST_F(StateTest, ADamagedRecordIsNamed) {

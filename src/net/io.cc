@@ -19,12 +19,6 @@ namespace {
 
 constexpr int kMaxEvents = 256;
 
-bool IsNumeric(const std::string& host) {
-  std::array<unsigned char, 16> bytes;
-  return inet_pton(AF_INET, host.c_str(), bytes.data()) == 1 ||
-         inet_pton(AF_INET6, host.c_str(), bytes.data()) == 1;
-}
-
 // Blocks: runs on a thread of its own.
 Result<std::vector<Endpoint>> LookUp(const std::string& host, uint16_t port) {
   addrinfo hints{};
@@ -50,6 +44,12 @@ Result<std::vector<Endpoint>> LookUp(const std::string& host, uint16_t port) {
 }
 
 }  // namespace
+
+bool IsIpAddress(const std::string& text) {
+  std::array<unsigned char, 16> bytes;
+  return inet_pton(AF_INET, text.c_str(), bytes.data()) == 1 ||
+         inet_pton(AF_INET6, text.c_str(), bytes.data()) == 1;
+}
 
 std::string Endpoint::ToString() const {
   if (is_unix()) return "unix:" + path;
@@ -281,7 +281,7 @@ void IoThread::Unwatch(int fd) {
 }
 
 void IoThread::Resolve(std::string host, uint16_t port, ResolveDone done) {
-  if (IsNumeric(host)) {
+  if (IsIpAddress(host)) {
     std::vector<Endpoint> one{{.address = std::move(host), .port = port, .path = {}}};
     Post([one = std::move(one), done = std::move(done)]() mutable { done(std::move(one)); });
     return;

@@ -32,6 +32,9 @@ struct Endpoint {
   bool operator==(const Endpoint&) const = default;
 };
 
+// Numeric, of either family.
+bool IsIpAddress(const std::string& text);
+
 // Told when a watched descriptor can be read or written. Both flags are set on an error or a
 // hang-up, so that the next call on the descriptor shows it.
 class FdHandler {

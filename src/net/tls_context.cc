@@ -1,6 +1,5 @@
 #include "net/tls_context.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <openssl/err.h>
 
@@ -8,6 +7,7 @@
 
 #include "base/ascii.h"
 #include "base/check.h"
+#include "net/io.h"
 
 namespace sextant::net {
 namespace {
@@ -72,12 +72,6 @@ int SelectAlpn(SSL*, const unsigned char** out, unsigned char* out_size, const u
   }
   *out = chosen;
   return SSL_TLSEXT_ERR_OK;
-}
-
-bool IsIpAddress(const std::string& host) {
-  std::array<unsigned char, 16> bytes;
-  return inet_pton(AF_INET, host.c_str(), bytes.data()) == 1 ||
-         inet_pton(AF_INET6, host.c_str(), bytes.data()) == 1;
 }
 
 }  // namespace

@@ -77,6 +77,8 @@ inline constexpr int kRetrySoon = -1;
 
 // 403 as admission.NewForbidden words it: `pods "x" is forbidden: <why>`.
 Error AdmissionForbidden(const AdmissionRequest& request, api::Value object, std::string_view why);
+// Whether NodeRestriction lets a kubelet give its Node this label.
+bool KubeletMaySetLabel(std::string_view label);
 // Several errors as one text, as apimachinery's Aggregate prints them: "[a, b]"; "" for none.
 std::string Aggregate(const std::vector<std::string>& errors);
 

@@ -216,19 +216,11 @@ bool IsWithin(std::string_view domain, std::string_view parent) {
   return domain.ends_with(parent) && domain[domain.size() - parent.size() - 1] == '.';
 }
 
-bool MaySetLabel(std::string_view label) {
-  const std::string_view domain = DomainOf(label);
-  if (IsWithin(domain, "node-restriction.kubernetes.io")) return false;
-  if (!IsWithin(domain, "kubernetes.io") && !IsWithin(domain, "k8s.io")) return true;
-  return std::ranges::find(kKubeletLabels, label) != std::end(kKubeletLabels) ||
-         IsWithin(domain, "kubelet.kubernetes.io") || IsWithin(domain, "node.kubernetes.io");
-}
-
 std::string ForbiddenLabels(Value now, Value before) {
   std::set<std::string_view> labels;
   const auto look = [&](Value a, Value b) {
     for (auto [key, value] : a.members())
-      if (!Equal(value, b[key]) && !MaySetLabel(key)) labels.insert(key);
+      if (!Equal(value, b[key]) && !KubeletMaySetLabel(key)) labels.insert(key);
   };
   look(now, before);
   look(before, now);
@@ -439,6 +431,14 @@ class NodeRestriction : public AdmissionPlugin {
 };
 
 }  // namespace
+
+bool KubeletMaySetLabel(std::string_view label) {
+  const std::string_view domain = DomainOf(label);
+  if (IsWithin(domain, "node-restriction.kubernetes.io")) return false;
+  if (!IsWithin(domain, "kubernetes.io") && !IsWithin(domain, "k8s.io")) return true;
+  return std::ranges::find(kKubeletLabels, label) != std::end(kKubeletLabels) ||
+         IsWithin(domain, "kubelet.kubernetes.io") || IsWithin(domain, "node.kubernetes.io");
+}
 
 std::unique_ptr<AdmissionPlugin> MakeNodeRestriction() {
   return std::make_unique<NodeRestriction>();
