@@ -213,12 +213,17 @@ Records CommonRecords(const ContainerInput& input, const std::vector<std::string
   return records;
 }
 
+void AddTerminal(const Stdio& stdio, Records& records) {
+  if (stdio.tty) records.Add(stdio.console.ok() ? "console" : "tty", 1);
+}
+
 Status GiveRecords(const Records& records, Stdio stdio, SpawnRequest& request) {
   ASSIGN_OR_RETURN(Fd file, MemoryFile("spec", records.text()));
   request.Give(std::move(file), kSpecFd);
   if (stdio.in.ok()) request.Give(std::move(stdio.in), STDIN_FILENO);
   if (stdio.out.ok()) request.Give(std::move(stdio.out), STDOUT_FILENO);
   if (stdio.err.ok()) request.Give(std::move(stdio.err), STDERR_FILENO);
+  if (stdio.console.ok()) request.Give(std::move(stdio.console), kConsoleFd);
   return {};
 }
 
@@ -345,7 +350,7 @@ Result<SpawnRequest> BubblewrapContainer(const ContainerInput& input,
   records.Add("cwd", spec.working_dir.empty() ? "/" : spec.working_dir);
   AddOwnedPaths(input, records);
   records.Add("nproc", PidLimit(spec));
-  if (stdio.tty) records.Add("tty", 1);
+  AddTerminal(stdio, records);
   if (input.hold) records.Add("hold", 1);
   RETURN_IF_ERROR(GiveRecords(records, std::move(stdio), request));
   return request;
@@ -367,7 +372,7 @@ Result<SpawnRequest> ExecInContainer(const ContainerInput& input,
   Records records = CommonRecords(input, argv, kDefaultPath);
   records.Add("cwd", input.spec.working_dir.empty() ? "/" : input.spec.working_dir);
   records.Add("nproc", PidLimit(input.spec));
-  if (stdio.tty) records.Add("tty", 1);
+  AddTerminal(stdio, records);
   RETURN_IF_ERROR(GiveRecords(records, std::move(stdio), request));
   return request;
 }

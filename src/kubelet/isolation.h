@@ -48,6 +48,8 @@ struct SandboxNamespaces {
 struct Stdio {
   Fd in, out, err;  // the child's ends; with a terminal all three are the same
   bool tty = false;
+  // Instead of a terminal (bubblewrap): the program opens one of its own and sends the master here.
+  Fd console;
 };
 
 // What the parts below are made from.
@@ -86,7 +88,8 @@ Status ProbeLandlock(const Toolbox& toolbox, const Identity& identity, const std
 
 // The ready message of a pause process: its namespaces. Blocks until it has come.
 Result<SandboxNamespaces> ReceiveNamespaces(const Fd& control);
-// One more answer, if it has come: the socket. nullopt: not yet.
+// One more answer, if it has come: the socket, or at a Stdio's console the terminal's master.
+// nullopt: not yet.
 Result<std::optional<Fd>> ReceiveSocket(const Fd& control);
 
 // The files of /etc that every container has, by path.

@@ -132,7 +132,7 @@ Result<SpawnRequest> LandlockContainer(const ContainerInput& input, const std::s
   records.Add("nonet", 1);
   const uint32_t user = input.identity.drop ? input.identity.drop->uid : geteuid();
   records.Add("nproc", PidLimit(spec) + ThreadsOf(user));
-  if (stdio.tty) records.Add("tty", 1);
+  AddTerminal(stdio, records);
   if (input.hold) records.Add("hold", 1);
   records.Add("read", input.toolbox.bin());
   records.Add("write", root);

@@ -28,6 +28,7 @@ Records CommonRecords(const ContainerInput& input, const std::vector<std::string
 // Refuses what cannot be said in records, and too much of it.
 Status CheckSpec(const ContainerSpec& spec);
 Status CheckWords(const std::vector<std::string>& words, std::string_view what);
+void AddTerminal(const Stdio& stdio, Records& records);
 // Records and standard streams for the child.
 Status GiveRecords(const Records& records, Stdio stdio, SpawnRequest& request);
 // The real path of a host mount. A sub path may not lead out of its volume.

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -59,6 +60,20 @@ Result<Terminal> OpenTerminal() {
   terminal.slave = Fd(ioctl(terminal.master.get(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC));
   if (!terminal.slave.ok()) return Fail(ErrnoError("open a terminal"));
   return terminal;
+}
+
+Result<Console> MakeConsole() {
+  int pair[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+    return Fail(ErrnoError("socketpair"));
+  return Console{Fd(pair[0]), Fd(pair[1])};
+}
+
+Fd TakeConsole(Fd& console) {
+  const Fd from = std::move(console);
+  if (!from.ok()) return Fd();
+  Result<std::optional<Fd>> master = ReceiveSocket(from);
+  return master && *master ? std::move(**master) : Fd();
 }
 
 // ---- Launched
@@ -242,12 +257,20 @@ Result<Stdio> ProcessContainer::MakeStdio() {
     };
   };
   Stdio child{.tty = spec_.tty};
+  if (spec_.tty && core_.level == Level::kBubblewrap) {
+    ASSIGN_OR_RETURN(Console console, MakeConsole());
+    console_ = std::move(console.ours);
+    child.console = std::move(console.childs);
+    // For what bwrap has to complain of; the program gets its terminal there too.
+    ASSIGN_OR_RETURN(Pipe err, MakePipe());
+    err_ = std::make_unique<OutputPump>(*core_.loop, std::move(err.read),
+                                        on_data(LogStream::kStderr), on_end);
+    child.err = std::move(err.write);
+    return child;
+  }
   if (spec_.tty) {
     ASSIGN_OR_RETURN(Terminal terminal, OpenTerminal());
-    terminal_ = Duplicate(terminal.master);
-    if (spec_.stdin_open) input_ = MakeInput(Duplicate(terminal.master));
-    out_ = std::make_unique<OutputPump>(*core_.loop, std::move(terminal.master),
-                                        on_data(LogStream::kStdout), on_end);
+    TakeTerminal(std::move(terminal.master));
     child.in = Duplicate(terminal.slave);
     child.out = Duplicate(terminal.slave);
     child.err = std::move(terminal.slave);
@@ -273,6 +296,20 @@ Result<Stdio> ProcessContainer::MakeStdio() {
   child.out = std::move(out.write);
   child.err = std::move(err.write);
   return child;
+}
+
+void ProcessContainer::TakeTerminal(Fd master) {
+  const std::weak_ptr<ProcessContainer> weak = weak_from_this();
+  terminal_ = Duplicate(master);
+  if (spec_.stdin_open) input_ = MakeInput(Duplicate(master));
+  out_ = std::make_unique<OutputPump>(
+      *core_.loop, std::move(master),
+      [weak](std::string_view data) {
+        if (const auto self = weak.lock()) self->OnOutput(LogStream::kStdout, data);
+      },
+      [weak] {
+        if (const auto self = weak.lock()) self->MaybeEnd();
+      });
 }
 
 std::unique_ptr<InputPump> ProcessContainer::MakeInput(Fd fd) {
@@ -316,7 +353,12 @@ Status ProcessContainer::StartProgram(bool hold) {
   handlers.on_running = [weak, hold] {
     const auto self = weak.lock();
     if (!self) return;
-    if (!hold) return self->Started();
+    if (!hold) {
+      if (Fd master = TakeConsole(self->console_); master.ok()) {
+        self->TakeTerminal(std::move(master));
+      }
+      return self->Started();
+    }
     for (auto& done : std::exchange(self->waiting_for_body_, {})) done(self->program_->pid());
   };
   handlers.on_ended = [weak, hold](int wait_status, std::string error) {

@@ -99,6 +99,7 @@ class ProcessContainer : public std::enable_shared_from_this<ProcessContainer> {
   Result<SpawnRequest> MakeRequest(bool hold, Stdio stdio);
   Result<Stdio> MakeStdio();
   std::unique_ptr<InputPump> MakeInput(Fd fd);
+  void TakeTerminal(Fd master);
   void StartBeside();
   void StartSimulated(std::string why);
   void StartBuiltin(BuiltinScript script);
@@ -118,6 +119,7 @@ class ProcessContainer : public std::enable_shared_from_this<ProcessContainer> {
   std::unique_ptr<Launched> program_;
   std::unique_ptr<OutputPump> out_, err_;
   std::unique_ptr<InputPump> input_;
+  Fd console_;         // where the terminal is to come from
   Fd terminal_;        // for its size
   std::string early_;  // the first output: a sandbox that cannot be built complains there
   pid_t beside_ = 0;   // of the target's processes

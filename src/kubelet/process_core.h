@@ -108,4 +108,12 @@ struct Terminal {
 };
 Result<Terminal> OpenTerminal();
 
+// Where a program that opens its terminal itself sends the master (Stdio::console).
+struct Console {
+  Fd ours, childs;
+};
+Result<Console> MakeConsole();
+// The master, once the program runs; closed where none came. Nothing comes at `console` any more.
+Fd TakeConsole(Fd& console);
+
 }  // namespace sextant::kubelet

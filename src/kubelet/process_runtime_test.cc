@@ -247,6 +247,29 @@ TEST_P(Isolated, ExecWithATerminal) {
   EXPECT_EQ(run.result.value_or(-1), 0);
 }
 
+// A terminal has a name where the container has a /dev of its own, and Ctrl-C reaches its programs.
+TEST_P(Isolated, TerminalsAreTheContainersOwn) {
+  const bool named = GetParam() == Level::kBubblewrap;
+  const std::string id = host_.Start({.argv = {"sleep", "1000"}});
+  host_.Started(id);
+  for (int i = 0; i < 2; ++i) {  // its number is free again
+    ExecRun run = host_.Exec({.container_id = id, .argv = {"tty"}, .tty = true}, "");
+    if (named) EXPECT_EQ(run.out, "/dev/pts/0\r\n");
+    EXPECT_TRUE(run.out.starts_with("/dev/pts/") || run.out == "not a tty\r\n") << run.out;
+  }
+  ExecRun interrupted = host_.Exec(
+      {.container_id = id, .argv = {"sleep", "1000"}, .tty = true, .use_stdin = true}, "\x03");
+  EXPECT_EQ(interrupted.result.value_or(-1), 130);
+  if (!named) return;
+  ExecRun run = host_.Exec({.container_id = id,
+                            .argv = {"sh", "-c", "echo by name >$(tty); echo mine >/dev/tty"},
+                            .tty = true},
+                           "");
+  EXPECT_EQ(run.out, "by name\r\nmine\r\n");
+  const std::string with = host_.Start({.argv = {"sh", "-c", "tty; exec sleep 1000"}, .tty = true});
+  host_.WaitForLog(with, "/dev/pts/0");
+}
+
 TEST_P(Isolated, ExecOfNothing) {
   const std::string id = host_.Start({.argv = {"sleep", "1000"}});
   host_.Started(id);

@@ -82,15 +82,15 @@ class ExecSession : public ProcessSession {
   }
 
   void Write(std::string data) override {
-    if (input_) return input_->Write(data);
     if (starting()) {
       early_input_ += data;  // bounded by kSessionInputMax: not yet taken off queued_input
       return;
     }
+    if (input_) return input_->Write(data);
     Taken(data.size());
   }
   void CloseStdin() override {
-    if (input_) input_->CloseAfter(spec_.tty);
+    if (input_ && !starting()) input_->CloseAfter(spec_.tty);
     close_early_ = true;
   }
   void Resize(uint16_t columns, uint16_t rows) override {
@@ -121,7 +121,8 @@ class ExecSession : public ProcessSession {
   }
 
  private:
-  bool starting() const { return !program_ && !finished(); }
+  // Until the program runs there may be no terminal, or none whose Ctrl-C would reach it.
+  bool starting() const { return !running_ && !finished(); }
 
   void StartWith(pid_t target) {
     if (Status started = TryStart(target); !started) Finish(Fail(started.error()));
@@ -138,7 +139,9 @@ class ExecSession : public ProcessSession {
     if (!request) return Fail(request.error());
     const auto weak = weak_from_this();
     Launched::Handlers handlers;
-    handlers.on_running = [] {};
+    handlers.on_running = [weak] {
+      if (const auto self = std::static_pointer_cast<ExecSession>(weak.lock())) self->OnRunning();
+    };
     handlers.on_ended = [weak](int wait_status, std::string error) {
       if (const auto self = std::static_pointer_cast<ExecSession>(weak.lock()))
         self->OnEnded(wait_status, std::move(error));
@@ -146,8 +149,6 @@ class ExecSession : public ProcessSession {
     ASSIGN_OR_RETURN(
         program_, Launched::Start(*core_.loop, *std::move(request), core_.level == Level::kLandlock,
                                   std::move(handlers)));
-    if (!early_input_.empty()) Write(std::exchange(early_input_, {}));
-    if (close_early_) CloseStdin();
     if (spec_.timeout > Duration{0})
       timer_ = core_.loop->After(spec_.timeout, [this] {
         program_->Kill();
@@ -156,6 +157,33 @@ class ExecSession : public ProcessSession {
             Timeout(fmt::format("command timed out after {}", FormatDuration(spec_.timeout)), 0)));
       });
     return {};
+  }
+
+  void OnRunning() {
+    if (finished()) return;
+    running_ = true;
+    if (Fd master = TakeConsole(console_); master.ok()) TakeTerminal(std::move(master));
+    if (!early_input_.empty()) Write(std::exchange(early_input_, {}));
+    if (close_early_) CloseStdin();
+  }
+
+  void TakeTerminal(Fd master) {
+    const auto weak = weak_from_this();
+    const auto with_self = [weak](auto call) {
+      if (const auto self = std::static_pointer_cast<ExecSession>(weak.lock())) call(*self);
+    };
+    if (size_.ws_col != 0) ioctl(master.get(), TIOCSWINSZ, &size_);
+    terminal_ = Duplicate(master);
+    if (spec_.use_stdin)
+      input_ = std::make_unique<InputPump>(
+          *core_.loop, Duplicate(master),
+          [with_self](size_t bytes) { with_self([&](ExecSession& s) { s.Taken(bytes); }); });
+    out_ = std::make_unique<OutputPump>(
+        *core_.loop, std::move(master),
+        [with_self](std::string_view data) {
+          with_self([&](ExecSession& s) { s.OnOutput(LogStream::kStdout, data); });
+        },
+        [with_self] { with_self([](ExecSession& s) { s.MaybeFinish(); }); });
   }
 
   Result<Stdio> MakeStdio() {
@@ -173,14 +201,15 @@ class ExecSession : public ProcessSession {
       if (const auto self = weak.lock()) self->Taken(bytes);
     };
     Stdio child{.tty = spec_.tty};
+    if (spec_.tty && core_.level == Level::kBubblewrap) {
+      ASSIGN_OR_RETURN(Console console, MakeConsole());
+      console_ = std::move(console.ours);
+      child.console = std::move(console.childs);
+      return child;
+    }
     if (spec_.tty) {
       ASSIGN_OR_RETURN(Terminal terminal, OpenTerminal());
-      if (size_.ws_col != 0) ioctl(terminal.master.get(), TIOCSWINSZ, &size_);
-      terminal_ = Duplicate(terminal.master);
-      if (spec_.use_stdin)
-        input_ = std::make_unique<InputPump>(*core_.loop, Duplicate(terminal.master), on_written);
-      out_ = std::make_unique<OutputPump>(*core_.loop, std::move(terminal.master),
-                                          on_data(LogStream::kStdout), on_end);
+      TakeTerminal(std::move(terminal.master));
       child.in = Duplicate(terminal.slave);
       child.out = Duplicate(terminal.slave);
       child.err = std::move(terminal.slave);
@@ -257,6 +286,7 @@ class ExecSession : public ProcessSession {
   std::unique_ptr<OutputPump> out_, err_;
   std::unique_ptr<InputPump> input_;
   std::optional<BuiltinScript> script_;
+  Fd console_;  // where the terminal is to come from
   Fd terminal_;
   winsize size_{};
   std::string early_input_;
@@ -264,6 +294,7 @@ class ExecSession : public ProcessSession {
   TimerId timer_ = 0;
   int wait_status_ = 0;
   bool close_early_ = false;
+  bool running_ = false;
   bool cancelled_ = false;
   bool ended_ = false;
 };

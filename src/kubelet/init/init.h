@@ -25,7 +25,7 @@ struct LaunchSpec {
   std::string cwd = "/";
   long uid = 0, gid = 0;
   long drop_uid = -1, drop_gid = -1;
-  bool tty = false, hold = false, nonet = false;
+  bool tty = false, console = false, hold = false, nonet = false;
   unsigned long data = 0, nproc = 0, nofile = 0, fsize = 0;
 };
 
@@ -38,6 +38,9 @@ void DieWithParent(int signal);  // and at once if the parent is gone already
 // One user and one group of a namespace, seen through `proc` ("/proc/self").
 void MapIds(const std::string& proc, long inside_uid, long outside_uid, long inside_gid,
             long outside_gid, bool deny_groups);
+// A SocketAnswer with a text and up to kMaxAttached descriptors behind it.
+inline constexpr int kMaxAttached = 4;
+bool SendAnswer(int socket, int error, const std::string& text, const int* fds, int count);
 void Enter(int fd, int type);   // setns if fd is open
 int ExitCode(int wait_status);  // 128 + signal for a signal
 

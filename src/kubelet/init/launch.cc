@@ -120,6 +120,23 @@ void OwnUserNamespace(const LaunchSpec& spec) {
   close(made[1]);
 }
 
+// As runc does it: only a terminal of the container's own devpts has a name there. The lab takes
+// the master before it believes that the program runs.
+void OpenConsole() {
+  const int master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (master < 0) DieErrno("open a terminal");
+  int locked = 0;
+  if (ioctl(master, TIOCSPTLCK, &locked) != 0) DieErrno("unlock the terminal");
+  const int slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (slave < 0) DieErrno("open the terminal");
+  if (!SendAnswer(kConsoleFd, 0, "", &master, 1)) DieErrno("give the terminal to the lab");
+  for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (dup2(slave, fd) < 0) DieErrno("the terminal as a standard stream");
+  close(slave);
+  close(master);
+  close(kConsoleFd);
+}
+
 // Blocks until killed, reaping what exec'd programs leave behind.
 [[noreturn]] void Hold() {
   close_range(kSpecFd, ~0u, 0);
@@ -153,7 +170,8 @@ void DropIds(const LaunchSpec& spec) {
 
 void RunProgram(const LaunchSpec& spec) {
   DieWithParent(SIGKILL);
-  if (spec.tty) {
+  if (spec.console) OpenConsole();
+  if (spec.console || spec.tty) {
     setsid();
     if (ioctl(STDIN_FILENO, TIOCSCTTY, 0) != 0) DieErrno("controlling terminal");
   }

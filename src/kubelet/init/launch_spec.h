@@ -8,6 +8,9 @@
 //   drop_uid=, drop_gid=    ids outside, to be taken on first (only where the lab is root)
 //   own=<path>…             given to that user before (only with drop_uid)
 //   tty=1                   standard input is a terminal: make it the controlling one
+//   console=1               open a terminal of the container's own /dev/pts: it becomes the
+//   standard
+//                           streams and the controlling one, its master goes out at kConsoleFd
 //   data=, nproc=, nofile=, fsize=    resource limits (bytes, counts)
 //   hold=1                  no program: wait until killed (the body of a simulated container)
 //   nonet=1                 refuse sockets other than unix ones
@@ -29,6 +32,7 @@ inline constexpr int kUtsNsFd = 11;
 inline constexpr int kMountNsFd = 12;
 inline constexpr int kPidNsFd = 13;
 inline constexpr int kInnerUserNsFd = 14;  // the container's own user namespace, below kUserNsFd
+inline constexpr int kConsoleFd = 15;      // the master of the container's terminal is sent here
 inline constexpr int kFirstFileFd = 16;    // contents of placed files
 inline constexpr int kControlFd = 3;       // pause: the control socket
 

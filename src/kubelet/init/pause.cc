@@ -22,31 +22,10 @@
 namespace sextant::kubelet {
 namespace {
 
-constexpr int kMaxAttached = 4;
-
-// One message with up to kMaxAttached descriptors.
-bool SendAnswer(int error, const std::string& text, const int* fds, int count) {
-  SocketAnswer answer{error};
-  iovec parts[2] = {{&answer, sizeof answer}, {const_cast<char*>(text.data()), text.size()}};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMaxAttached)] = {};
-  msghdr message{};
-  message.msg_iov = parts;
-  message.msg_iovlen = 2;
-  if (count > 0) {
-    message.msg_control = control;
-    message.msg_controllen = CMSG_SPACE(sizeof(int) * static_cast<size_t>(count));
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int) * static_cast<size_t>(count));
-    memcpy(CMSG_DATA(header), fds, sizeof(int) * static_cast<size_t>(count));
-  }
-  return sendmsg(kControlFd, &message, MSG_NOSIGNAL) >= 0;
-}
-
 [[noreturn]] void Fail(const char* what) {
   const int error = errno;
-  SendAnswer(error ? error : EIO, std::string(what) + ": " + strerror(error), nullptr, 0);
+  SendAnswer(kControlFd, error ? error : EIO, std::string(what) + ": " + strerror(error), nullptr,
+             0);
   _exit(1);
 }
 
@@ -119,7 +98,7 @@ void Serve() {
     if (n != static_cast<ssize_t>(sizeof request)) _exit(0);  // the lab let go of the Pod
     const int fd = socket(request.domain, request.type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     const int error = fd < 0 ? errno : 0;
-    if (!SendAnswer(error, "", &fd, fd < 0 ? 0 : 1)) _exit(0);
+    if (!SendAnswer(kControlFd, error, "", &fd, fd < 0 ? 0 : 1)) _exit(0);
     if (fd >= 0) close(fd);
   }
 }
@@ -163,7 +142,7 @@ int Pause(int argc, char** argv) {
     Fail("give up root");
   DieWithParent(SIGKILL);  // cleared by the change of user
   setpriority(PRIO_PROCESS, 0, 10);
-  if (!SendAnswer(0, "", fds, count)) return 1;
+  if (!SendAnswer(kControlFd, 0, "", fds, count)) return 1;
   for (int i = 0; i < count; ++i) close(fds[i]);
   Serve();
   return 0;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -58,7 +59,8 @@ bool SetField(LaunchSpec& spec, const std::string& key, const std::string& value
   const struct {
     const char* key;
     bool* flag;
-  } flags[] = {{"tty", &spec.tty}, {"hold", &spec.hold}, {"nonet", &spec.nonet}};
+  } flags[] = {
+      {"tty", &spec.tty}, {"console", &spec.console}, {"hold", &spec.hold}, {"nonet", &spec.nonet}};
   for (const auto& entry : flags) {
     if (key != entry.key) continue;
     *entry.flag = value == "1";
@@ -70,6 +72,25 @@ bool SetField(LaunchSpec& spec, const std::string& key, const std::string& value
 }
 
 }  // namespace
+
+bool SendAnswer(int socket, int error, const std::string& text, const int* fds, int count) {
+  SocketAnswer answer{error};
+  iovec parts[2] = {{&answer, sizeof answer}, {const_cast<char*>(text.data()), text.size()}};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMaxAttached)] = {};
+  msghdr message{};
+  message.msg_iov = parts;
+  message.msg_iovlen = 2;
+  if (count > 0) {
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(sizeof(int) * static_cast<size_t>(count));
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int) * static_cast<size_t>(count));
+    memcpy(CMSG_DATA(header), fds, sizeof(int) * static_cast<size_t>(count));
+  }
+  return sendmsg(socket, &message, MSG_NOSIGNAL) >= 0;
+}
 
 void Die(const std::string& what) {
   if (write(kStatusFd, what.data(), what.size()) < 0) _exit(kCannotRun);
