@@ -209,6 +209,10 @@ TEST_F(LabTest, WhatIsWrongWithPoolsIsToldOnce) {
         R"({"data":{"topology.yml":"nodePools: {default: {gpuCount: many}}"}})");
   Eventually("the ConfigMap's event", [&] { return warnings("ConfigMap").size() == 1; });
   Merge(client::kConfigMaps, {"default", std::string(kTopologyName)},
+        R"({"data":{"topology.yml":"nodePools: {A_b: {gpuCount: 1}, good: {gpuCount: 1}}"}})");
+  Eventually("the ConfigMap's next event", [&] { return warnings("ConfigMap").size() == 2; });
+  EXPECT_TRUE(Has(client::kGpuPools, "", "good")) << "what is right is made all the same";
+  Merge(client::kConfigMaps, {"default", std::string(kTopologyName)},
         R"({"data":{"topology.yml":"nodePools: {default: {gpuProduct: NVIDIA-L40S}}"}})");
   Eventually("all is well", [&] { return reason() == "PoolReady"; });
   Merge(client::kGpuPools, {"", "default"}, R"({"spec":{"model":"l40x"}})");

@@ -31,6 +31,13 @@ constexpr std::string_view kProductAnnotation = "sextant.dev/product";
 constexpr std::string_view kMemoryAnnotation = "sextant.dev/memory-mib";
 constexpr std::string_view kSourceAnnotation = "sextant.dev/source";
 constexpr std::string_view kPoolReady = "PoolReady";
+constexpr std::string_view kInvalidTopology = "InvalidTopology";
+
+// "ConfigMap default/topology", "Node worker"
+std::string KeyOf(const Object& object) {
+  return fmt::format("{} {}{}{}", object.kind(), object.ns(), object.ns().empty() ? "" : "/",
+                     object.name());
+}
 
 // What a pool's condition Ready says.
 struct PoolState {
@@ -289,7 +296,7 @@ std::string Pools::PoolOf(const Object& node) const {
 }
 
 void Pools::Tell(const Object& about, std::string_view reason, std::string message) {
-  const std::string key = fmt::format("{}/{}/{}", about.kind(), about.ns(), about.name());
+  const std::string key = KeyOf(about);
   const auto told = told_.find(key);
   if (message == (told == told_.end() ? "" : told->second)) return;
   if (message.empty()) {
@@ -302,7 +309,7 @@ void Pools::Tell(const Object& about, std::string_view reason, std::string messa
 }
 
 void Pools::OnNode(const client::Change& change) {
-  if (change.deleted()) told_.erase(fmt::format("Node//{}", change.before.name()));
+  if (change.deleted()) told_.erase(KeyOf(change.before));
   const std::string before = change.added() ? "" : PoolOf(change.before);
   const std::string after = change.deleted() ? "" : PoolOf(change.after);
   nodes_queue_.Add(std::string(change.object().name()));
@@ -313,7 +320,7 @@ void Pools::OnNode(const client::Change& change) {
 
 void Pools::OnPool(const client::Change& change) {
   const std::string name(change.object().name());
-  if (change.deleted()) told_.erase(fmt::format("GPUPool//{}", name));
+  if (change.deleted()) told_.erase(KeyOf(change.before));
   pools_queue_.Add(name);
   // Found at the start: its ConfigMap may have gone meanwhile.
   if (change.added() && !SourceOf(change.after).name.empty()) {
@@ -325,7 +332,7 @@ void Pools::OnPool(const client::Change& change) {
 }
 
 void Pools::OnTopology(const client::Change& change) {
-  if (change.deleted()) told_.erase(fmt::format("ConfigMap/{}", change.name().ToString()));
+  if (change.deleted()) told_.erase(KeyOf(change.before));
   topologies_queue_.Add(change.name());
 }
 
@@ -406,6 +413,17 @@ void Pools::SyncPool(const std::string& name, Done done) {
                 Ending(std::move(done)));
 }
 
+// What the API server will never take stands in the way of nothing else, and is not tried again
+// until the text is another.
+void Pools::TopologyDone(const Object& config, Status status, Done done) {
+  const bool refused = !status && status.error().Is("Invalid");
+  if (config && (status || refused)) {
+    Tell(config, kInvalidTopology,
+         refused ? fmt::format("{}: {}", kTopologyKey, status.error().message) : "");
+  }
+  done(refused ? Status() : std::move(status));
+}
+
 void Pools::FollowLabelKey() {
   std::string key = PoolLabelKey(topologies_.List());
   if (key == label_key_) return;
@@ -432,11 +450,10 @@ void Pools::SyncTopology(const ObjectName& name, Done done) {
   if (!topologies_.synced() || !pools_.synced()) return done(Fail(InternalError("not synced")));
   const Object config = topologies_.Get(name);
   auto parsed = config ? ParseTopology(config["data"][kTopologyKey].AsString()) : Topology{};
-  if (config) {
-    Tell(config, "InvalidTopology",
-         parsed ? "" : fmt::format("{}: {}", kTopologyKey, parsed.error().message));
+  if (!parsed) {  // as it was, until the text is mended
+    Tell(config, kInvalidTopology, fmt::format("{}: {}", kTopologyKey, parsed.error().message));
+    return done({});
   }
-  if (!parsed) return done({});  // as it was, until the text is mended
   FollowLabelKey();
   const std::vector<Object> left = Left(name, *parsed);
   // Another ConfigMap may name what this one gives up.
@@ -460,8 +477,12 @@ void Pools::SyncTopology(const ObjectName& name, Done done) {
     const Object there = pools_.Get({"", std::string(pool.name())});
     return there && Says(there, pool);
   });
-  if (wanted.empty() && gone.empty()) return done({});
-  auto together = std::make_shared<Together>(wanted.size() + gone.size(), std::move(done));
+  if (wanted.empty() && gone.empty()) return TopologyDone(config, {}, std::move(done));
+  auto together = std::make_shared<Together>(
+      wanted.size() + gone.size(),
+      [this, alive = alive_, config, done = std::move(done)](Status status) mutable {
+        if (*alive) TopologyDone(config, std::move(status), std::move(done));
+      });
   const auto one = [together](Status status) { together->One(std::move(status)); };
   for (const std::string& pool : gone) {
     client_.Delete(client::kGpuPools, {"", pool}, {}, Ending(one));

@@ -58,6 +58,7 @@ class Pools {
 
   Pools(client::Client& client, client::SharedInformers& informers, MachineOf machines,
         PoolsOptions options);
+  ~Pools() { *alive_ = false; }
   void Start();
   // The name of the pool that the node carries; empty for none.
   std::string PoolOf(const api::Object& node) const;
@@ -74,6 +75,7 @@ class Pools {
   // The pools that this ConfigMap made and `topology` no longer names.
   std::vector<api::Object> Left(const client::ObjectName& source, const Topology& topology) const;
   std::string NoSuchPool(const std::string& name) const;
+  void TopologyDone(const api::Object& config, Status status, Done done);
   void FollowLabelKey();
   // What is wrong with the object now; nothing where `message` is empty.
   void Tell(const api::Object& about, std::string_view reason, std::string message);
@@ -86,11 +88,12 @@ class Pools {
   const PoolsOptions options_;
   std::string label_key_{kPoolLabel};  // a topology may name another
   client::EventRecorder events_;
-  std::map<std::string, std::string> told_;  // what is wrong, by "Kind/namespace/name"
+  std::map<std::string, std::string> told_;  // what is wrong, by "Kind namespace/name"
   client::WorkQueue<std::string> nodes_queue_;
   client::WorkQueue<std::string> pools_queue_;
   client::WorkQueue<client::ObjectName> topologies_queue_;
   std::vector<std::unique_ptr<client::Subscription>> subscriptions_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for calls under way
 };
 
 }  // namespace sextant::lab
