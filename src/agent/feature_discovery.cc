@@ -29,7 +29,8 @@ FeatureDiscovery::FeatureDiscovery(client::Client& client, host::GpuHost& host, 
                                    gpu::LabelOptions options)
     : client_(client), host_(host), node_(std::move(node)), options_(options) {
   host_handle_ = host_.OnChange([this] { Look(); });
-  Look();
+  // A lab's many nodes without a card are looked at too, but not while it starts.
+  host_.cards().cards.empty() ? LookAfter(kLookEvery) : Look();
 }
 
 FeatureDiscovery::~FeatureDiscovery() {

@@ -7,6 +7,7 @@
 //
 // Labels follow every change of the cards at once; as long as there are cards they are looked at
 // once a minute (GFD's --sleep-interval), so that what somebody else has changed is put right.
+// Where there are none from the start, labels that have stayed behind go after the first minute.
 // It learns of cards from its host only (DESIGN, law 8). Threads: everything on client.executor().
 #pragma once
 

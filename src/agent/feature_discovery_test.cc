@@ -102,6 +102,17 @@ TEST_F(FeatureDiscoveryTest, PutsRightWhatOthersChange) {
   EXPECT_EQ(cluster_.reads, reads) << "a node without cards is left alone";
 }
 
+TEST_F(FeatureDiscoveryTest, WhatStayedBehindGoes) {
+  api::Editor edit(cluster_.node);
+  edit.Root()["metadata"]["labels"].Set("nvidia.com/gpu.count", "8");
+  cluster_.node = std::move(edit).Finish();
+  const FeatureDiscovery discovery(cluster_, machine_, "worker");
+  loop_.RunReady();
+  EXPECT_EQ(cluster_.reads, 0) << "a start is not held up by nodes without cards";
+  loop_.Advance(std::chrono::seconds(61));
+  EXPECT_EQ(cluster_.node["metadata"]["labels"].size(), 1u);
+}
+
 TEST_F(FeatureDiscoveryTest, TriesAgain) {
   cluster_.down = true;
   const FeatureDiscovery discovery(cluster_, machine_, "worker");

@@ -63,41 +63,42 @@ void NodeReporter::Register(Duration wait) {
   client_.Create(client::kNodes, {"", options_.node}, node, {.field_manager = "kubelet"},
                  [this, alive = alive_, wait](Result<Object> created) {
                    if (!*alive) return;
-                   if (created || created.error().Is("AlreadyExists")) return Adopt();
+                   if (created || created.error().Is("AlreadyExists")) return Adopt(wait);
                    log::Warning("kubelet", "cannot register node {}: {}", options_.node,
                                 created.error().message);
-                   timer_ = client_.executor().After(
-                       wait, [this, wait] { Register(std::min(wait * 2, kLongestWait)); });
+                   RegisterAfter(wait);
                  });
 }
 
-void NodeReporter::RegisterLater() {
-  timer_ = client_.executor().After(kFirstWait, [this] { Register(kFirstWait); });
+void NodeReporter::RegisterAfter(Duration wait) {
+  timer_ =
+      client_.executor().After(wait, [this, wait] { Register(std::min(wait * 2, kLongestWait)); });
 }
 
 // The Node is there: made just now, or found.
-void NodeReporter::Adopt() {
-  client_.Get(client::kNodes, {"", options_.node}, [this, alive = alive_](Result<Object> node) {
-    if (!*alive) return;
-    if (!node) return RegisterLater();
-    const Object initial = BuildNode(Facts(), client_.executor().clock().Now());
-    const Object patch = ReconcileNode(initial, *node);
-    patch ? Reconcile(*node, patch) : Adopted(*std::move(node));
-  });
+void NodeReporter::Adopt(Duration wait) {
+  client_.Get(client::kNodes, {"", options_.node},
+              [this, alive = alive_, wait](Result<Object> node) {
+                if (!*alive) return;
+                if (!node) return RegisterAfter(wait);
+                const Object initial = BuildNode(Facts(), client_.executor().clock().Now());
+                const Object patch = ReconcileNode(initial, *node);
+                patch ? Reconcile(*node, patch, wait) : Adopted(*std::move(node));
+              });
 }
 
 // Somebody else has made the Node, or changed what its kubelet has to say.
-void NodeReporter::Reconcile(const Object& existing, const Object& patch) {
+void NodeReporter::Reconcile(const Object& existing, const Object& patch, Duration wait) {
   api::Editor edit(patch);
   edit.Root()["metadata"].Set("uid", existing.uid());
   client_.Patch(client::kNodes, {"", options_.node}, client::PatchType::kStrategic,
                 std::move(edit).Finish(), {.field_manager = "kubelet", .subresource = "status"},
-                [this, alive = alive_](Result<Object> node) {
+                [this, alive = alive_, wait](Result<Object> node) {
                   if (!*alive) return;
                   if (node) return Adopted(*std::move(node));
                   log::Warning("kubelet", "cannot reconcile node {}: {}", options_.node,
                                node.error().message);
-                  RegisterLater();
+                  RegisterAfter(wait);
                 });
 }
 

@@ -63,9 +63,9 @@ class NodeReporter {
 
  private:
   void Register(Duration wait);
-  void RegisterLater();
-  void Adopt();
-  void Reconcile(const api::Object& existing, const api::Object& patch);
+  void RegisterAfter(Duration wait);
+  void Adopt(Duration wait);
+  void Reconcile(const api::Object& existing, const api::Object& patch, Duration wait);
   void Adopted(api::Object node);
   void OnMachine();
   bool KnowsItsMachine() const;
