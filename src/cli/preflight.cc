@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
@@ -14,6 +15,14 @@
 
 namespace sextant::cli {
 namespace {
+
+// Ctrl-C: the capability Pod is taken away before the end; the second one ends at once.
+volatile std::sig_atomic_t interrupted = 0;
+
+void Interrupt(int signal) {
+  interrupted = 1;
+  std::signal(signal, SIG_DFL);
+}
 
 int RunRecorder(const PreflightOptions& options) {
   preflight::RecorderOptions recorder;
@@ -57,9 +66,11 @@ int Preflight(const PreflightOptions& options, Output output) {
   walk.ns = client::NamespaceFor(*config, options.context);
   walk.context = options.context.empty() ? config->current_context : options.context;
   walk.server = server;
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, Interrupt);
   walk.sleep = [](Duration d) {
     ::usleep(
         static_cast<useconds_t>(std::chrono::duration_cast<std::chrono::microseconds>(d).count()));
+    return interrupted == 0;
   };
   const preflight::Report report = preflight::Walk(session.client(), clock, random, walk);
   if (output == Output::kJson) {

@@ -243,8 +243,11 @@ std::string ReportText(const Report& report) {
   const Verdict verdict = VerdictOf(report);
   out += fmt::format("verdict: {} ({})", VerdictName(verdict), ModeName(report.mode));
   if (const Check* stop = StopOf(report.checks)) {
-    out += fmt::format(", lowest broken layer: {} {} [{} {}]", static_cast<int>(stop->layer),
-                       LayerName(stop->layer), stop->id, stop->code);
+    out +=
+        fmt::format(", {}: {} {} [{}{}{}]",
+                    stop->status == CheckStatus::kError ? "ended at layer" : "lowest broken layer",
+                    static_cast<int>(stop->layer), LayerName(stop->layer), stop->id,
+                    stop->code.empty() ? "" : " ", stop->code);
   } else if (verdict == Verdict::kIncomplete) {
     if (const Check* unproven = FirstUnproven(report.checks)) {
       out += fmt::format(

@@ -146,7 +146,10 @@ void Prober::Follow(PodRun& run) {
       ask_events = now + kAskEventsEvery;
     }
     if (Ended(run, bound ? now - *bound : Duration{0})) return;
-    sleep_(kLookEvery);
+    if (!sleep_(kLookEvery)) {
+      run.lost = InternalError("interrupted");
+      return;
+    }
   }
 }
 

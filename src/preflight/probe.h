@@ -51,7 +51,8 @@ std::set<std::string> UuidsIn(std::string_view text);
 
 class Prober {
  public:
-  using Sleep = std::function<void(Duration)>;
+  // False: the user wants it to end; the Pod is then given up as lost.
+  using Sleep = std::function<bool(Duration)>;
   Prober(client::Blocking& calls, const Clock& clock, Random& random, std::string ns,
          ProbeLimits limits, Sleep sleep);
 

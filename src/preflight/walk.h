@@ -27,7 +27,9 @@ struct WalkOptions {
   ProbeLimits limits{.run = std::chrono::seconds(60),
                      .acknowledge = std::chrono::seconds(15),
                      .gone = std::chrono::seconds(20)};
-  Prober::Sleep sleep;  // between looks at the Pod
+  // Between looks at the Pod. Where it says that the walk is to end, what was made is removed
+  // first.
+  Prober::Sleep sleep;
 };
 
 Report Walk(client::Client& client, const Clock& clock, Random& random, const WalkOptions& options);

@@ -24,12 +24,16 @@ class WalkTest : public ::testing::Test {
     WalkOptions options;
     options.probe = probe;
     options.server = "https://192.0.2.7:6443";
-    options.sleep = [this](Duration d) { clock_.elapsed += d; };
+    options.sleep = [this](Duration d) {
+      clock_.elapsed += d;
+      return clock_.elapsed < interrupted_at_;
+    };
     return Walk(cluster, clock_, random, options);
   }
   RealClock real_;
   EventLoop loop_{"fake", real_};
   testing::SleepClock clock_;
+  Duration interrupted_at_ = Duration::max();
 };
 
 const Check& Of(const Report& report, std::string_view id) {
@@ -487,6 +491,21 @@ TEST_F(WalkTest, OfASimulatedPodTheKubeletsWordIsLookedAt) {
   cluster.outcomes[1] = EndsWell({0, 1, 2, 4, 5, 6, 7});
   const Report report = Run(cluster);
   EXPECT_EQ(StopText(report), "pod free.after DEVICE_HELD");
+}
+
+TEST_F(WalkTest, AnInterruptedWalkLeavesNoPodBehind) {
+  FakeCluster cluster(loop_);
+  cluster.outcomes = {{Container("Running", R"({"running":{}})"), ""}};
+  interrupted_at_ = std::chrono::seconds(1);
+  const Report report = Run(cluster);
+  EXPECT_EQ(cluster.asked.size(), 1u);
+  EXPECT_TRUE(cluster.pods.empty());
+  EXPECT_EQ(VerdictOf(report), Verdict::kError);
+  EXPECT_NE(Of(report, "ctr.identity").summary.find("interrupted"), std::string::npos)
+      << ReportText(report);
+  EXPECT_TRUE(
+      ReportText(report).ends_with("verdict: error (real), ended at layer: 5 pod [ctr.identity]\n"))
+      << ReportText(report);
 }
 
 TEST_F(WalkTest, SimulatedNeverPassesForReal) {
