@@ -91,9 +91,15 @@ gpu::SmiTime SmiNow() {
 
 // To standard output, or to the file that -f names.
 Status Show(const gpu::SmiResult& result) {
-  if (!result.file.empty()) return WriteFileAtomic(result.file, result.out, 0644);
-  fmt::print("{}", result.out);
-  std::fflush(stdout);
+  // Written where it is, not in a new file's place: it may be /dev/null or a pipe.
+  std::FILE* file = result.file.empty() ? stdout : std::fopen(result.file.c_str(), "we");
+  if (!file) return Fail(FileError("open", result.file, errno));
+  const bool written =
+      std::fwrite(result.out.data(), 1, result.out.size(), file) == result.out.size() &&
+      std::fflush(file) == 0;
+  const int error = errno;
+  if (file != stdout) std::fclose(file);
+  if (!written) return Fail(FileError("write", result.file, error));
   return {};
 }
 
