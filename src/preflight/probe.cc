@@ -183,6 +183,7 @@ void Prober::ReadEvents(PodRun& run) {
 void Prober::AskNode(PodRun& run) {
   auto node = calls_.Get(client::kNodes, {"", run.node()});
   if (!node) return;
+  run.runtime = (*node)["status"]["nodeInfo"]["containerRuntimeVersion"].AsString();
   if (std::string says = RunsNothing(*node); !says.empty()) {
     run.simulated = {"v1/nodes/" + run.node(), std::move(says)};
   }

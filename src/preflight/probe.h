@@ -37,6 +37,7 @@ struct PodRun {
   std::optional<Error> log_error;
   std::vector<std::string> warnings;  // "reason: message" of its Warning events
   std::optional<Simulated> simulated;
+  std::string runtime;  // its node's containerRuntimeVersion, where that can be read
 
   std::string where() const { return "v1/pods/" + ns + "/" + name; }
   api::Value Condition(std::string_view type) const;

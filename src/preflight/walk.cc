@@ -346,6 +346,9 @@ class Walker {
     const Value state = run.container()["state"];
     See(start, "kube", run.where() + " status.containerStatuses", api::ToJson(state));
     for (const std::string& warning : run.warnings) See(start, "kube", "events", warning);
+    if (!run.runtime.empty()) {
+      See(start, "kube", fmt::format("v1/nodes/{} status.nodeInfo", run.node()), run.runtime);
+    }
     if (run.simulated) return NothingRan(run);
     const Value ended = state["terminated"];
     // A process that never was has no time of its start (kubelet: StartError, exit code 128).
@@ -364,7 +367,11 @@ class Walker {
     } else {
       Pass(Find("rt.probe"), "a container with a GPU was started");
     }
-    Pass(start, ended ? fmt::format("its command ended with {}", code) : "its command runs");
+    // A lab without any isolation answers the capability Pod's command in its own process.
+    const std::string_view how =
+        run.runtime.starts_with("sextant-built-in://") ? ", as the lab itself answers it" : "";
+    Pass(start, ended ? fmt::format("its command ended with {}{}", code, how)
+                      : fmt::format("its command runs{}", how));
     return true;
   }
 

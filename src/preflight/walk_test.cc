@@ -493,6 +493,16 @@ TEST_F(WalkTest, OfASimulatedPodTheKubeletsWordIsLookedAt) {
   EXPECT_EQ(StopText(report), "pod free.after DEVICE_HELD");
 }
 
+TEST_F(WalkTest, ALabThatAnswersTheCommandItselfIsNamed) {
+  FakeCluster cluster(loop_);
+  cluster.Change("worker", R"({"metadata":{"labels":{"sextant.dev/simulated":"true"}},
+      "status":{"nodeInfo":{"containerRuntimeVersion":"sextant-built-in://1.0.0"}}})");
+  const Report report = Run(cluster);
+  EXPECT_EQ(Of(report, "ctr.start").summary,
+            "its command ended with 0, as the lab itself answers it");
+  EXPECT_EQ(Of(report, "ctr.start").observations.back().excerpt, "sextant-built-in://1.0.0");
+}
+
 TEST_F(WalkTest, AnInterruptedWalkLeavesNoPodBehind) {
   FakeCluster cluster(loop_);
   cluster.outcomes = {{Container("Running", R"({"running":{}})"), ""}};
