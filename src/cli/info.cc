@@ -1,5 +1,7 @@
 // Facts: models, version, and nvidia-smi as a node's host would show it.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -89,17 +91,24 @@ gpu::SmiTime SmiNow() {
   return at;
 }
 
-// To standard output, or to the file that -f names.
+// To standard output, or to the file that -f names: written where it is, not in a new file's place,
+// since it may be /dev/null or a pipe.
 Status Show(const gpu::SmiResult& result) {
-  // Written where it is, not in a new file's place: it may be /dev/null or a pipe.
-  std::FILE* file = result.file.empty() ? stdout : std::fopen(result.file.c_str(), "we");
-  if (!file) return Fail(FileError("open", result.file, errno));
-  const bool written =
-      std::fwrite(result.out.data(), 1, result.out.size(), file) == result.out.size() &&
-      std::fflush(file) == 0;
+  const std::string to = result.file.empty() ? "/dev/stdout" : result.file;
+  const int fd = result.file.empty()
+                     ? ::dup(STDOUT_FILENO)
+                     : ::open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) return Fail(FileError("open", to, errno));
+  std::string_view rest = result.out;
+  while (!rest.empty()) {
+    const ssize_t n = ::write(fd, rest.data(), rest.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) break;
+    rest.remove_prefix(static_cast<size_t>(n));
+  }
   const int error = errno;
-  if (file != stdout) std::fclose(file);
-  if (!written) return Fail(FileError("write", result.file, error));
+  ::close(fd);
+  if (!rest.empty()) return Fail(FileError("write", to, error));
   return {};
 }
 
