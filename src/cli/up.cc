@@ -107,6 +107,7 @@ Status LabelNodes(const std::string& which, const std::string& pool, lab::LabCon
                              [&](const lab::NodeConfig& n) { return n.name == name; });
     if (node == config.nodes.end()) {
       std::vector<std::string> names;
+      names.reserve(config.nodes.size());
       for (const lab::NodeConfig& n : config.nodes) names.push_back(n.name);
       const std::string nearest = lab::DidYouMean(name, names);
       if (names.size() > kMaxNamed) names.erase(names.begin() + kMaxNamed, names.end());
@@ -254,7 +255,7 @@ int Up(const UpOptions& options) {
   if (!state) return Report(state.error());
   if (auto claimed = Claim(*state, options); !claimed) return Report(claimed.error());
   if (auto written = state->Write(*record); !written) {
-    (void)state->Remove();
+    if (auto removed = state->Remove(); !removed) Report(removed.error());
     return Report(written.error());
   }
   if (options.foreground) return RunLab(*std::move(state), *wait, true);

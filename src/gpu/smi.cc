@@ -441,10 +441,10 @@ OrRefusal<std::string> Topic(const Scene& scene, const std::vector<std::string>&
     const bool profiles = second == "-lgip" || second == "--list-gpu-instance-profiles";
     const bool places = second == "-lgipp" || second == "--list-gpu-instance-possible-placements";
     const bool instances = second == "-lgi" || second == "--list-gpu-instances";
-    const std::string text = profiles    ? smi::MigProfiles(scene)
-                             : places    ? smi::MigPlacements(scene)
-                             : instances ? smi::MigInstances(scene)
-                                         : "";
+    std::string text = profiles    ? smi::MigProfiles(scene)
+                       : places    ? smi::MigPlacements(scene)
+                       : instances ? smi::MigInstances(scene)
+                                   : "";
     if (text.starts_with("No ")) return Refuse(text, kNotFound);
     if (!text.empty()) return text;
   }

@@ -150,6 +150,7 @@ class Reader {
       const std::string full = fmt::format("{}{}", path, name);
       if (key == known.end()) {
         std::vector<std::string> names;
+        names.reserve(known.size());
         for (const Key& k : known) names.emplace_back(k.name);
         return Wrong(value, fmt::format("unknown field \"{}\"{}", full, DidYouMean(name, names)));
       }
@@ -170,6 +171,7 @@ class Reader {
       const api::Field* field = message.FindField(name);
       if (!field) {
         std::vector<std::string> names;
+        names.reserve(message.fields.size());
         for (const api::Field& one : message.fields) names.emplace_back(one.name);
         return Wrong(value,
                      fmt::format("unknown field \"{}{}\"{}", path, name, DidYouMean(name, names)));

@@ -177,11 +177,12 @@ Status Lab::Parts::StartServer() {
   options.render_error = server::RenderListenerError;
   // The server says its own port, which is known once it is bound; who connects before waits.
   std::promise<server::ApiServer*> made;
-  ASSIGN_OR_RETURN(listener, net::Server::Start({&io}, std::move(options),
-                                                [server = made.get_future().share()](
-                                                    net::Request request, auto writer) {
-                                                  server.get()->Handle(std::move(request), writer);
-                                                }));
+  ASSIGN_OR_RETURN(
+      listener,
+      net::Server::Start({&io}, std::move(options),
+                         [server = made.get_future().share()](net::Request request, auto writer) {
+                           server.get()->Handle(std::move(request), std::move(writer));
+                         }));
   const net::Endpoint& at = listener->endpoint();
   const bool any = at.address == "0.0.0.0" || at.address == "::";
   net::Endpoint shown = at;

@@ -132,8 +132,10 @@ int Pause(int argc, char** argv) {
                          "/proc/self/ns/user"};
   int fds[kMaxAttached];
   const int count = rootless ? 4 : 3;
-  for (int i = 0; i < count; ++i)
-    if ((fds[i] = open(paths[i], O_RDONLY | O_CLOEXEC)) < 0) Fail(paths[i]);
+  for (int i = 0; i < count; ++i) {
+    fds[i] = open(paths[i], O_RDONLY | O_CLOEXEC);
+    if (fds[i] < 0) Fail(paths[i]);
+  }
   if (!rootless && (setgroups(0, nullptr) != 0 ||
                     setresgid(static_cast<gid_t>(drop_gid), static_cast<gid_t>(drop_gid),
                               static_cast<gid_t>(drop_gid)) != 0 ||
