@@ -114,7 +114,7 @@ std::string FindOnPath(const std::string& name, const std::string& path) {
     size_t end = path.find(':', begin);
     if (end == std::string::npos) end = path.size();
     const std::string folder = end == begin ? "." : path.substr(begin, end - begin);
-    std::string file = folder + "/" + name;
+    std::string file = fmt::format("{}/{}", folder, name);
     struct stat info{};
     if (::stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
         ::access(file.c_str(), X_OK) == 0) {
@@ -148,6 +148,7 @@ Result<Recording> Record(const RecorderOptions& options, const Clock& clock) {
   RETURN_IF_ERROR(CheckOptions(options));
   const Time started = clock.Now();
   std::vector<Program> programs;
+  programs.reserve(options.required.size());
   for (const std::string& name : options.required) {
     programs.push_back(LookFor(name, options.path));
   }
