@@ -82,7 +82,10 @@ class Reader {
     const Value root = document_.object.root();
     RETURN_IF_ERROR(CheckKeys(root, "", kClusterKeys));
     if (root["kind"].AsString() != "Cluster") {
-      return Wrong(root["kind"] ? root["kind"] : root, "kind: must be Cluster");
+      return Wrong(root["kind"] ? root["kind"] : root,
+                   root["kind"].AsString() == "GPUPool"
+                       ? "kind: must be Cluster; GPUPool documents stand behind it"
+                       : "kind: must be Cluster");
     }
     if (root["apiVersion"].AsString() != "kind.x-k8s.io/v1alpha4") {
       return Wrong(root["apiVersion"] ? root["apiVersion"] : root,

@@ -93,6 +93,8 @@ TEST(KindConfigTest, TheKindIsNamedWithItsLine) {
       {"# a\n\nkind: Clusters\napiVersion: kind.x-k8s.io/v1alpha4\n",
        "f.yaml:3: kind: must be Cluster"},
       {"# a\napiVersion: kind.x-k8s.io/v1alpha4\n", "f.yaml:2: kind: must be Cluster"},
+      {"apiVersion: sextant.dev/v1alpha1\nkind: GPUPool\n",
+       "f.yaml:2: kind: must be Cluster; GPUPool documents stand behind it"},
       {"---\n\napiVersion: v1\nkind: Cluster\n",
        "f.yaml:3: apiVersion: must be kind.x-k8s.io/v1alpha4"}};
   for (const Refusal& one : cases) {
